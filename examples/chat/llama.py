@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from quantized import Kind, WeightOfBytes, WeightOfNibbles, quantized, takes_bits
 
 import tensorcraft as tc
 
@@ -48,24 +49,22 @@ class Batch:
 class Llama:
     """A model: weights under the names that `load.read_weights` gives them, on `device`, matrices in `dtype`.
 
-    With `packed` the matrices of the layers have 4 bits an element, with a scale and a float zero point for 32 neighbours,
-    which is what the package's file has; `dtype` computes.
+    With `kind` matrices of the layers have 8 or 4 bits an element, and `dtype` is that of all else.
     """
 
     def __init__(self, config: Config, weights: dict[str, Floats], device: str | None = None,
-                 dtype: tc.DType = tc.float32, batch_invariant: bool = False, packed: bool = False) -> None:  # fmt: skip
+                 dtype: tc.DType = tc.float32, batch_invariant: bool = False, kind: Kind | None = None) -> None:  # fmt: skip
         self.config, self.dtype, self.batch_invariant = config, dtype, batch_invariant
         self.device = tc.default_device() if device is None else device
         self.weights: dict[str, tc.Tensor] = {}
-        self.packed: dict[str, tc.PackedWeight] = {}
+        self.quantized: dict[str, WeightOfBytes | WeightOfNibbles] = {}
         for name, w in weights.items():
-            if packed and name.startswith("layers.") and w.ndim > 1:
-                whole = tc.asarray(w, device=self.device)
-                self.packed[name] = tc.pack_weight(whole.T, group=32, zero_points="float")
+            if kind and takes_bits(name, kind, config.layers):
+                self.quantized[name] = quantized(tc.asarray(w, device=self.device), kind)
             else:
                 self.weights[name] = tc.asarray(w, dtype=dtype if w.ndim > 1 else tc.float32, device=self.device)
         # All there is of weights, in bytes.
-        self.nbytes = sum(w.nbytes for kept in (self.weights, self.packed) for w in kept.values())
+        self.nbytes = sum(w.nbytes for kept in (self.weights, self.quantized) for w in kept.values())
         self.weights.setdefault("output", self.weights["embedding"])  # one matrix for both, unless the file has two
         positions = tc.arange(config.context, dtype=tc.int32, device=self.device)
         self.cos, self.sin = tc.rope_cache(positions, config.head_dim, base=config.rope_base)
@@ -136,9 +135,8 @@ class Llama:
 
     def linear(self, name: str, x: tc.Tensor, gated: Literal["silu"] | None = None,
                out_dtype: tc.DType | None = None) -> tc.Tensor:  # fmt: skip
-        if name in self.packed:
-            y: tc.Tensor = self.packed[name].matmul(x)
-            return tc.silu_and_mul(y) if gated else y
+        if name in self.quantized:
+            return self.quantized[name].matmul(x, gated, self.batch_invariant)
         return tc.gemm(x, self.weights[name], transpose_b=True, gated=gated, out_dtype=out_dtype,
                        batch_invariant=self.batch_invariant)  # fmt: skip
 

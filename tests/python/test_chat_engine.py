@@ -21,6 +21,7 @@ from decoder import Decoder
 from engine import Engine
 from gguf import GgufFile
 from llama import Llama
+from quantized import CODES, quantized, takes_bits
 from reference_llama import Reference
 from sampling import Sampling
 from tokenizer import Tokenizer
@@ -124,6 +125,67 @@ def test_greedy_tokens_are_those_of_double_precision(model, reference):
     assert len(request.ids) == 57
     wanted = reference.logits(request.ids).argmax(-1)
     assert request.ids[37:] == wanted[36:-1].tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("gated", [None, "silu"])
+@pytest.mark.parametrize("kind", ["fp8", "int8", "int4"])
+def test_weights_of_few_bits_multiply_as_their_numbers_say(kind, gated, device):
+    rng = np.random.default_rng(9)
+    raw = rng.standard_normal((96, 64)).astype(np.float32) * np.logspace(-3, 2, 96, dtype=np.float32)[:, None]
+    raw[5] = 0
+    weight = quantized(tc.asarray(raw, device=device), kind)
+    for rows in (1, 3, 40):
+        x = tc.asarray(rng.standard_normal((rows, 64)).astype(np.float32), device=device).astype(tc.bfloat16)
+        if kind == "int4":
+            numbers, seen = weight.packed.unpack().numpy().T, x.astype(tc.float32).numpy()
+            assert weight.nbytes == 96 * (32 + 2 * 2 * 2)
+        else:
+            numbers = weight.codes.astype(tc.float32).numpy() * weight.scales.numpy()[:, None]
+            codes, scales = tc.quantize(weight.mixed(x), dtype=CODES[kind], scheme="token")
+            seen = codes.astype(tc.float32).numpy() * scales.numpy()
+            assert weight.nbytes == 96 * (64 + 4)
+        wanted = seen.astype(np.float64) @ numbers.astype(np.float64).T
+        exact = x.astype(tc.float32).numpy().astype(np.float64) @ raw.T
+        assert np.linalg.norm(wanted - exact) < {"fp8": 0.06, "int8": 0.02, "int4": 0.15}[kind] * np.linalg.norm(exact)
+        magnitude = np.abs(seen).astype(np.float64) @ np.abs(numbers.T)
+        if gated:
+            gates, wanted = np.split(wanted, 2, axis=1)
+            wanted = wanted * gates / (1 + np.exp(-gates))
+            magnitude = (magnitude[:, :48] + 1) * magnitude[:, 48:]
+        got = weight.matmul(x, gated)
+        assert got.dtype == tc.bfloat16
+        assert (np.abs(got.astype(tc.float32).numpy() - wanted) <= 2**-8 * (np.abs(wanted) + magnitude / 8)).all()
+
+
+def test_eight_bits_leave_a_tenth_of_the_layers_at_either_end():
+    names = [f"layers.{layer}.{name}" for layer in range(30) for name in ("qkv", "attention_norm")]
+    assert [n for n in names if takes_bits(n, "int4", 30)] == names[::2]
+    assert [n for n in names if takes_bits(n, "fp8", 30)] == names[6:54:2]
+    assert takes_bits("layers.1.down", "int8", 2) and not takes_bits("embedding", "int8", 2)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("kind", "bound"), [("fp8", 0.18), ("int8", 0.04), ("int4", 0.3)])
+def test_logits_with_weights_of_few_bits_are_near_those_of_double_precision(file, reference, kind, bound, device):
+    model, ids = small(file, device, dtype=tc.bfloat16, kind=kind), prompt(83)
+    assert model.nbytes < small(file, device, dtype=tc.bfloat16).nbytes
+    batch = model.batch(ids, np.array([83]), np.array([0]), np.arange(6, dtype=np.int32)[None], 16)
+    got, wanted = model.forward(batch, model.new_cache(6, 16), all_rows=True).numpy(), reference.logits(ids)
+    assert np.linalg.norm(got - wanted) < bound * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("kind", ["fp8", "int8", "int4"])
+def test_weights_of_few_bits_answer_alone_as_among_others(file, kind):
+    model = small(file, "cpu", kind=kind)
+    together = Engine(model, 4 * CONTEXT, max_batch=5, chunk=8)
+    requests = [together.submit(ids, 10) for ids in ragged(6)]
+    run(together)
+    for request, ids in zip(requests, ragged(6), strict=True):
+        alone = Engine(model, CONTEXT, chunk=8)
+        other = alone.submit(ids, 10)
+        run(alone)
+        assert request.ids == other.ids
 
 
 def ragged(count):

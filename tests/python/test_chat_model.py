@@ -190,12 +190,13 @@ def test_perplexity_in_half_precision_is_near(windows, reference_losses, device,
     assert perplexity(model, windows) == pytest.approx(np.exp(reference_losses.mean()), rel=5e-3)
 
 
-# The file's weights have 4 bits with a scale and a float zero point, so they are kept as they are.
+# The file's weights have 4 bits with a scale and a float zero point, so as int4 they are kept as they are.
 @pytest.mark.parametrize("device", DEVICES)
-def test_perplexity_with_weights_of_4_bits_is_bounded(windows, reference_losses, device):
-    model = load.load(MODEL, device, tc.bfloat16, packed=True)[0]
-    assert perplexity(model, windows) == pytest.approx(np.exp(reference_losses.mean()), rel=5e-3)
-    assert model.nbytes < 0.46 * load.load(MODEL, device, tc.bfloat16)[0].nbytes
+@pytest.mark.parametrize(("kind", "bound", "part"), [("fp8", 0.03, 0.7), ("int8", 0.03, 0.7), ("int4", 5e-3, 0.46)])
+def test_perplexity_with_weights_of_few_bits_is_bounded(windows, reference_losses, device, kind, bound, part):
+    model = load.load(MODEL, device, tc.bfloat16, kind)[0]
+    assert perplexity(model, windows) == pytest.approx(np.exp(reference_losses.mean()), rel=bound)
+    assert model.nbytes < part * load.load(MODEL, device, tc.bfloat16)[0].nbytes
 
 
 def test_a_text_has_the_perplexity_of_its_windows(model, windows, reference_losses):

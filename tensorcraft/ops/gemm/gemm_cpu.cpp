@@ -5,6 +5,7 @@
 #include "tensorcraft/op/host/code_rows.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/gemm.hpp"
+#include "tensorcraft/op/host/gemv.hpp"
 #include "tensorcraft/op/host/onednn.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
@@ -88,17 +89,63 @@ void multiply(const Problem& q, Multiply by) {
   for (int64_t i = 0; i < outer; ++i) by(host_problem(q, i));
 }
 
+bool is_float8(const host::ConstMatrix& m) {
+  return m.dtype == DType::float8_e4m3fn || m.dtype == DType::float8_e5m2;
+}
+
+// How a matrix of float8 lies as bfloat16, which holds all its numbers: its lines stay lines.
+host::ConstMatrix in_bfloat16(const host::ConstMatrix& m, int64_t rows, int64_t columns) {
+  const bool by_rows = std::abs(m.column) <= std::abs(m.row);
+  return {.dtype = DType::bfloat16,
+          .row = by_rows ? columns : 1,
+          .column = by_rows ? 1 : rows,
+          .batch = m.batch ? rows * columns : 0};
+}
+host::GemmProblem in_bfloat16(host::GemmProblem p) {
+  p.a = in_bfloat16(p.a, p.m, p.k);
+  p.b = in_bfloat16(p.b, p.k, p.n);
+  return p;
+}
+
+// The numbers of `from`, as `to` lies, whose data they become.
+Tensor converted(host::ConstMatrix& to, const host::ConstMatrix& from, int64_t batch, int64_t rows,
+                 int64_t columns) {
+  const bool by_rows = to.column == 1;
+  const int64_t lines = by_rows ? rows : columns, length = by_rows ? columns : rows;
+  const int64_t of_line = by_rows ? from.row : from.column, step = by_rows ? from.column : from.row;
+  Tensor all(to.dtype, {to.batch ? batch : 1, lines, length}, Device::cpu());
+  host::for_each_row(all.size() / length, length, [&](int64_t line) {
+    float* const x = host::scratch(host::Slot::line, length);
+    const int64_t at = line / lines * from.batch + line % lines * of_line;
+    host::load_codes(x, static_cast<const std::byte*>(from.data) + at, from.dtype, step, length);
+    host::store_row(all.data_as<uint16_t>() + line * length, x, to.dtype, 1, length);
+  });
+  to.data = all.data();
+  return all;
+}
+
+void multiply_by_onednn(const host::GemmProblem& p) {
+  if (!is_float8(p.a)) return host::onednn::matmul(p);
+  host::GemmProblem wide = in_bfloat16(p);
+  const Tensor a = converted(wide.a, p.a, p.batch, p.m, p.k);
+  const Tensor b = converted(wide.b, p.b, p.batch, p.k, p.n);
+  host::onednn::matmul(wide);
+}
+
 }  // namespace
 
 std::string_view onednn_refusal(const Problem& q) {
   if (!host::onednn::available()) return "oneDNN 3 is not installed";
   if (q.d.size() == 0) return "the result is empty";
+  if (q.is_by_block()) return "scales by block: cpu adds the products of one after the other";
   if (q.batch_invariant) return "another m may be summed in another order";
   if (q.m() == 1 || q.n() == 1) return "one row or column: cpu reads the matrix faster";
-  const char* reason = host::onednn::declines(
+  const host::GemmProblem p =
       finishes_apart(q)
           ? host_problem(product_of(q, {nullptr, sums_dtype(q), sums_shape(q), Device::cpu()}), 0)
-          : host_problem(q, 0));
+          : host_problem(q, 0);
+  if (is_float8(p.a) && host::is_gemv(p)) return "few rows: cpu reads float8 once, in place";
+  const char* reason = host::onednn::declines(is_float8(p.a) ? in_bfloat16(p) : p);
   return reason ? reason : "";
 }
 
@@ -302,7 +349,7 @@ void compute(const Problem& q, Multiply by) {
 
 void cpu(const Problem& q) { compute(q, host::gemm); }
 
-void onednn(const Problem& q) { compute(q, host::onednn::matmul); }
+void onednn(const Problem& q) { compute(q, multiply_by_onednn); }
 
 namespace {
 

@@ -77,8 +77,9 @@ struct Numbers {
 
 // The scales of what a lane takes of one row of W in a step, as they lie in memory: nothing here
 // waits for them.
-template <class S, int kCount, bool kOffsets, bool kInt4 = kIsInt4<S>>
+template <class S, Groups G, bool kOffsets, bool kInt4 = kIsInt4<S>>
 struct Scales {
+  static constexpr int kCount = G == Groups::one ? 1 : kPieces;
   S scales[kCount], offsets[kCount];
   int zeros[kCount];
   // `k` is where the step begins.
@@ -99,9 +100,27 @@ struct Scales {
     return {scale_value(scales[at]), zeros[at]};
   }
 };
+// Four neighbours are one access.
+template <class S, bool kOffsets>
+struct Scales<S, Groups::four, kOffsets, true> {
+  Packed<S, kPieces> scales, offsets;
+  uint32_t zeros;
+  TC_DEVICE void load(const Params& p, int64_t row, int k) {
+    const int64_t at = row * p.groups + k / 32;
+    scales = Packed<S, kPieces>::load(static_cast<const S*>(p.scales) + at);
+    if constexpr (kOffsets)
+      offsets = Packed<S, kPieces>::load(static_cast<const S*>(p.offsets) + at);
+    else
+      zeros = p.zeros ? *reinterpret_cast<const uint32_t*>(p.zeros + at) : 0x08080808u;
+  }
+  TC_DEVICE Scale of(int j, int) const {
+    if constexpr (kOffsets) return {scales[j], 0, offsets[j]};
+    return {scales[j], int(zeros >> 8 * j & 255)};
+  }
+};
 // Of e2m1 each piece has one or two, and those of a step are one access.
-template <class S, int kCount>
-struct Scales<S, kCount, false, false> {
+template <class S, Groups G>
+struct Scales<S, G, false, false> {
   static constexpr int kOfPiece = kScalesNumbers<S> ? 2 : 1;
   Packed<S, kPieces * kOfPiece> all;
   TC_DEVICE void load(const Params& p, int64_t row, int k) {
@@ -131,10 +150,10 @@ struct TensorCore {
     const int64_t own_token = first_token + lane / 4;
     // Rows past the last are the last once more, and not stored: no load waits for a branch.
     const auto row_of = [&](int r) { return own_row + 8 * r < p.n ? own_row + 8 * r : p.n - 1; };
-#pragma unroll(C.tokens > 16 ? 1 : 2)
+#pragma unroll(kIsInt4<S> || C.tokens > 16 ? 1 : 2)
     for (int k = warp % C.parts * kCodesOfBlock; k < int(p.k); k += C.parts * kCodesOfBlock) {
       CodeWords codes[C.row_tiles][2];  // of rows g and g + 8 of each tile
-      Scales<S, C.scales, kHasOffsets<C>> scales[C.row_tiles][2];
+      Scales<S, C.groups, kHasOffsets<C>> scales[C.row_tiles][2];
 #pragma unroll
       for (int r = 0; r < 2 * C.row_tiles; ++r) {
         const auto* const row =
@@ -172,7 +191,7 @@ struct TensorCore {
   template <class T, class S, Config C, int kTiles, class Load>
   TC_DEVICE static void add(float (&sums)[C.row_tiles][kTiles][4],
                             const CodeWords (&codes)[C.row_tiles][2],
-                            const Scales<S, C.scales, kHasOffsets<C>> (&scales)[C.row_tiles][2],
+                            const Scales<S, C.groups, kHasOffsets<C>> (&scales)[C.row_tiles][2],
                             int j, int lane, Load&& load) {
     uint32_t w[C.row_tiles][2][4];  // of 4 codes of each row at a time
 #pragma unroll

@@ -34,9 +34,10 @@ namespace {
 
 constexpr std::string_view kName = "packed_gemm";
 constexpr int64_t kLeastGroup = 16;
+constexpr std::string_view kGroups[] = {"one", "four", "any"};
 constexpr std::string_view kZeros[] = {"codes", "offsets"};
-constexpr ConfigField kFields[] = {{"threads"}, {"tokens"}, {"row_tiles"},
-                                   {"parts"},   {"scales"}, {"zeros", kZeros}};
+constexpr ConfigField kFields[] = {{"threads"}, {"tokens"},          {"row_tiles"},
+                                   {"parts"},   {"groups", kGroups}, {"zeros", kZeros}};
 
 // What a format of e2m1 codes has; 0 for int4, which takes any.
 int group_of(DType scales) {

@@ -21,16 +21,19 @@ using WithScales = typename simt::Joined<Int4<T...>, E2m1<T...>>::type;
 template <class... T>
 using WithOffsets =
     typename simt::Joined<simt::AnyOf<simt::Types<T, float>, simt::Types<T, f16>>...>::type;
-constexpr std::array kTensorCore{Config{}, Config{.tokens = 16}};
-constexpr std::array kManyRows{Config{.row_tiles = 2}, Config{.scales = 1},
-                               Config{.row_tiles = 4, .scales = 1},
-                               Config{.tokens = 16, .row_tiles = 2, .scales = 1},
-                               Config{.tokens = 32, .parts = 2, .scales = 1}};
-constexpr std::array kOffsets{Config{.zeros = Zeros::offsets},
-                              Config{.tokens = 16, .zeros = Zeros::offsets},
-                              Config{.tokens = 32, .parts = 2, .zeros = Zeros::offsets}};
-constexpr std::array kTokens{Config{.tokens = 32, .parts = 2}};
-constexpr std::array kManyTokens{Config{.tokens = 64, .parts = 2}};
+constexpr Config few(int tokens, Groups groups, Zeros zeros = Zeros::codes) {
+  return {.threads = 128, .tokens = tokens, .parts = 4, .groups = groups, .zeros = zeros};
+}
+constexpr std::array kFour{few(8, Groups::four), few(16, Groups::four),
+                           Config{.tokens = 32, .parts = 2, .groups = Groups::four}};
+constexpr std::array kE2m1{Config{}, Config{.tokens = 16}, Config{.tokens = 64, .parts = 2}};
+constexpr std::array kOffsets{
+    few(8, Groups::four, Zeros::offsets), few(16, Groups::four, Zeros::offsets),
+    Config{.tokens = 32, .parts = 2, .groups = Groups::four, .zeros = Zeros::offsets}};
+constexpr std::array kManyRows{few(8, Groups::any), few(16, Groups::one),
+                               Config{.groups = Groups::one},
+                               Config{.row_tiles = 2, .groups = Groups::one},
+                               Config{.tokens = 32, .parts = 2, .groups = Groups::one}};
 
 }  // namespace
 
@@ -38,9 +41,8 @@ simt::OperatorInstances instances() {
   return {
       {"naive", simt::list<Naive, simt::kDefaultConfig<Config>>(WithScales<float, f16, bf16>{})},
       {"tensor_core",
-       simt::concat(simt::list<TensorCore, kTensorCore>(WithScales<f16, bf16>{}),
-                    simt::list<TensorCore, kTokens>(Int4<f16, bf16>{}),
-                    simt::list<TensorCore, kManyTokens>(E2m1<f16, bf16>{}),
+       simt::concat(simt::list<TensorCore, kFour>(Int4<f16, bf16>{}),
+                    simt::list<TensorCore, kE2m1>(E2m1<f16, bf16>{}),
                     simt::list<TensorCore, kOffsets>(WithOffsets<f16, bf16>{}),
                     simt::list<TensorCore, kManyRows>(simt::AnyOf<simt::Types<bf16, bf16>>{}))}};
 }

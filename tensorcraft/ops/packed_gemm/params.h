@@ -25,14 +25,18 @@ struct Params {
 // What zeros are: codes that mean 0, or what code 0 means, the offsets of Params.
 enum class Zeros : int { codes, offsets };
 
+// Groups of int4 in a step of 128 along k: it lies in one; it has four, whose scales are side by
+// side; or each 32 codes look theirs up.
+enum class Groups : int { one, four, any };
+
 // tokens: rows of a that a block takes. row_tiles: 16 rows of W each, of a warp. parts: of k, each
-// of a warp; the other warps have other rows. scales: of a row of int4 in a step of 128, 1 or 4.
+// of a warp; the other warps have other rows.
 struct Config {
   int threads = 256;
   int tokens = 8;
   int row_tiles = 1;
   int parts = 8;
-  int scales = 4;
+  Groups groups = Groups::any;
   Zeros zeros = Zeros::codes;
 };
 TC_HOST_DEVICE constexpr int rows_of_block(const Config& c) {

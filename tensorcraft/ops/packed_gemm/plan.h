@@ -22,21 +22,29 @@ inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
   return op::Start<Config>{{}, blocks};
 }
 
-// Few tokens: the whole block shares rows of W, the more of them the fewer times `a` is read, as
-// long as there is a block for most multiprocessors. Else warps share tokens.
+inline Groups groups_for(const Params& p) {
+  if (p.group % kCodesOfBlock == 0) return Groups::one;
+  const bool is_whole = reinterpret_cast<uintptr_t>(p.zeros) % 4 == 0;
+  return p.group * 4 == kCodesOfBlock && is_whole && op::is_vector_aligned(p.offsets) ? Groups::four
+                                                                                      : Groups::any;
+}
+
+// Few tokens: a block shares rows of W. The more rows it has the less often `a` is read; the
+// smaller blocks are, the more of them wait while others compute, which is better where a code of
+// int4 has more to do. Else warps share tokens.
 inline Config config_for(const Params& p, const Given& given, const op::Gpu& gpu) {
   const bool is_int4 = given.group == 0;
-  const int scales = is_int4 && p.group % kCodesOfBlock == 0 ? 1 : 4;
+  const Groups groups = is_int4 ? groups_for(p) : Groups::any;
   const Zeros zeros = p.offsets ? Zeros::offsets : Zeros::codes;
-  if (p.m > 16) return {.tokens = is_int4 ? 32 : 64, .parts = 2, .scales = scales, .zeros = zeros};
-  // What more rows hold does not fit registers.
-  const bool has_room = p.m <= 8 && (!is_int4 || scales == 1);
-  const bool is_full = p.m > 8 && p.offsets && scales > 1;
-  Config c{.tokens = p.m <= 8 ? 8 : 16,
-           .row_tiles = has_room  ? 4
-                        : is_full ? 1
-                                  : 2,
-           .scales = scales,
+  if (p.m > 16) return {.tokens = is_int4 ? 32 : 64, .parts = 2, .groups = groups, .zeros = zeros};
+  const bool is_small = is_int4 && (p.m > 8 || groups != Groups::one);
+  Config c{.threads = is_small ? 128 : 256,
+           .tokens = p.m <= 8 ? 8 : 16,
+           .row_tiles = is_small             ? 1
+                        : is_int4 || p.m > 8 ? 2
+                                             : 4,
+           .parts = is_small ? 4 : 8,
+           .groups = groups,
            .zeros = zeros};
   while (c.row_tiles > 1 && 4 * div_ceil(p.n, int64_t(rows_of_block(c))) < 3 * gpu.num_sms)
     c.row_tiles /= 2;
