@@ -45,8 +45,7 @@ struct Consumer {
   TC_DEVICE Consumer(Ring<T, Out, C>& memory, const WgmmaParams<C>& params, int number)
       : ring(memory), p(params), group(number), first_row(takes_turns ? 0 : number * rows) {}
 
-  // Before steps `first` to `end` of a tile, and best while the tile before it is finished: asks
-  // for scales.
+  // Before steps `first` to `end` of a tile, best while the tile in front of it is finished.
   TC_DEVICE void begin(const Tile<C>& tile, int first, int end) {
     if constexpr (promotes) promoter.begin(p, tile, first_row, first, end);
   }
@@ -104,15 +103,16 @@ struct Consumer {
   // The products of a step, 64 rows after the other: they leave the tensor cores while those of the
   // other consumers are made.
   TC_DEVICE void promote(bool is_first) {
+    promoter.begin_step();
     if (is_first) sums.clear();
 #pragma unroll
     for (int i = 0; i < rows / kGroupRows; ++i) {
       WarpgroupSums<kGroupRows, C.block_n> part;
       part.template add_product<T>(ring.stages[read.stage], first_row + i * kGroupRows, false);
-      if (i == 0) promoter.begin_step(p);
+      const auto scales = promoter.of_step(p, i);
       part.land();
       if (i + 1 == rows / kGroupRows) release(read.stage);
-      promoter.add(sums, part, i);
+      promoter.add(sums, part, i, scales);
     }
     promoter.advance();
   }

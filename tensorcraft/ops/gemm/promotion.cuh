@@ -114,32 +114,44 @@ struct Promoter {
     load_rows(p, first);
     load_columns(p, first);
   }
-  // While the first products of a step run: its scales are there, and later ones on their way.
-  TC_DEVICE void begin_step(const Params& p) {
+  // Before a step: its scales are there.
+  TC_DEVICE void begin_step() {
     if constexpr (!by_block) return;
-    if (number % kRowsAhead == 0) {
-      rows = next_rows;
-      if (step + kRowsAhead < end) load_rows(p, step + kRowsAhead);
-    }
-    if (number == 0) {
-      columns = next_columns;
-      if (step + kColumnsAhead < end) load_columns(p, step + kColumnsAhead);
-    }
+    if (number % kRowsAhead == 0) rows = next_rows;
+    if (number == 0) columns = next_columns;
   }
-  // Adds the sums of a step of rows 64 i on, which are complete.
-  template <int kCols>
-  TC_DEVICE void add(WarpgroupSums<kRows, kCols>& sums, const WarpgroupSums<64, kCols>& part,
-                     int i) const {
-    float by_row[2], square[Shape::squares], scale[2];
+  // The scales of a step for rows 64 i on: of the two rows, times those of the squares if there
+  // are.
+  struct OfStep {
+    float row[Shape::columns ? 1 : Shape::squares][2],
+        column[Shape::columns ? C.block_n / 8 : 1][2];
+  };
+  // Best while products run: also asks for those of later steps.
+  TC_DEVICE OfStep of_step(const Params& p, int i) {
+    OfStep of = {};
     if constexpr (by_block) {
-      by_row[0] = of_row(rows.row[i][0]);
-      by_row[1] = Shape::halves == 1 ? by_row[0] : of_row(rows.row[i][Shape::halves - 1]);
+      of.row[0][0] = of_row(rows.row[i][0]);
+      of.row[0][1] = Shape::halves == 1 ? of.row[0][0] : of_row(rows.row[i][Shape::halves - 1]);
     }
     if constexpr (by_square) {
 #pragma unroll
-      for (int at = 0; at < Shape::squares; ++at) square[at] = of_row(rows.square[at]);
-      for (int half = 0; half < 2; ++half) scale[half] = by_row[half] * square[0];
+      for (int at = Shape::squares - 1; at >= 0; --at) {
+        const float square = of_row(rows.square[at]);
+        for (int half = 0; half < 2; ++half) of.row[at][half] = of.row[0][half] * square;
+      }
+    } else if constexpr (by_block) {
+#pragma unroll
+      for (int n = 0; n < C.block_n / 8; ++n)
+        for (int e = 0; e < 2; ++e) of.column[n][e] = of_column(columns.at[n][e]);
     }
+    if (by_block && i == 0) load_ahead(p);
+    return of;
+  }
+  // Adds the sums of a step of rows 64 i on, which are complete.
+  template <int kCols>
+  TC_DEVICE void add(WarpgroupSums<kRows, kCols>& sums, const WarpgroupSums<64, kCols>& part, int i,
+                     const OfStep& of) const {
+    float scale[2] = {of.row[0][0], of.row[0][1]};
 #pragma unroll
     for (int n = 0; n < kCols / 8; ++n) {
       if constexpr (by_square) {
@@ -147,12 +159,8 @@ struct Promoter {
         for (int at = 1; at < Shape::squares; ++at) {
           const bool begins = col % kScaleBlock == at * kScaleBlock - n * 8;
           if (Shape::may_begin(at, n) && begins)
-            for (int half = 0; half < 2; ++half) scale[half] = by_row[half] * square[at];
+            for (int half = 0; half < 2; ++half) scale[half] = of.row[at][half];
         }
-      }
-      float by_column[2];
-      if constexpr (Shape::columns) {
-        for (int e = 0; e < 2; ++e) by_column[e] = of_column(columns.at[n][e]);
       }
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -163,7 +171,7 @@ struct Promoter {
           if constexpr (!by_block)
             sum += x;
           else if constexpr (Shape::columns)
-            sum += x * (by_row[half] * by_column[e]);
+            sum += x * (scale[half] * of.column[n][e]);
           else
             sum += x * scale[half];
         }
@@ -177,6 +185,10 @@ struct Promoter {
   }
 
  private:
+  TC_DEVICE void load_ahead(const Params& p) {
+    if (number % kRowsAhead == 0 && step + kRowsAhead < end) load_rows(p, step + kRowsAhead);
+    if (number == 0 && step + kColumnsAhead < end) load_columns(p, step + kColumnsAhead);
+  }
   TC_DEVICE void load_rows(const Params& p, int from) {
     next_rows.load(p, row, col, min_of(from + int(threadIdx.x) % kRowsAhead, end - 1));
   }
