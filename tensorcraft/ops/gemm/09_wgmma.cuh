@@ -31,7 +31,7 @@ struct Wgmma {
     }
     __syncwarp();
     Consumer<T, Out, C> consumer(ring, p, warpgroup_number());
-    consumer.begin(tile, 0);
+    consumer.begin(tile, 0, steps);
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
       consumer.consume(step == 0);

@@ -27,7 +27,8 @@ struct WarpSpecialized {
     } else {
       take_registers<C.consumers>();
       Consumer<T, Out, C> consumer(ring, p, group);
-      consumer.consume_all(tile, 0, steps);
+      consumer.begin(tile, 0, steps);
+      consumer.consume_all(0, steps);
       consumer.finish(tile);
       consumer.finish_stores();
     }

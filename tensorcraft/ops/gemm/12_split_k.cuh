@@ -42,10 +42,12 @@ struct SplitK {
       __syncwarp();
     } else {
       Consumer<T, Out, C> consumer(ring, p, group);
-      if (end > first)
-        consumer.consume_all(tile, first, end);
-      else
+      if (end > first) {
+        consumer.begin(tile, first, end);
+        consumer.consume_all(first, end);
+      } else {
         consumer.sums.clear();
+      }
       if constexpr (C.consumers > 1) ptx::bar_sync(kAllConsumers, C.consumers * kWarpgroup);
       write(partial_sums<C>(ring), consumer);
     }

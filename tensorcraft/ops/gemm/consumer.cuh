@@ -45,9 +45,9 @@ struct Consumer {
   TC_DEVICE Consumer(Ring<T, Out, C>& memory, const WgmmaParams<C>& params, int number)
       : ring(memory), p(params), group(number), first_row(takes_turns ? 0 : number * rows) {}
 
-  // Before the steps from `first` on of a tile.
-  TC_DEVICE void begin(const Tile<C>& tile, int first) {
-    if constexpr (promotes) promoter.begin(p, tile, first_row, first);
+  // Before steps `first` to `end` of a tile, best while the tile in front of it is finished.
+  TC_DEVICE void begin(const Tile<C>& tile, int first, int end) {
+    if constexpr (promotes) promoter.begin(p, tile, first_row, first, end);
   }
   // Multiplies the next step along k, while the one before it may still be under way; then that is
   // done, and its stage goes back to the producers that fill it.
@@ -72,9 +72,8 @@ struct Consumer {
     if constexpr (!a_registers && !promotes)
       release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
   }
-  // The same for all steps of a tile from `first` to `end`, of which there is one at least.
-  TC_DEVICE void consume_all(const Tile<C>& tile, int first, int end) {
-    begin(tile, first);
+  // The same for the steps that have begun, of which there is one at least.
+  TC_DEVICE void consume_all(int first, int end) {
     consume(true);
 #pragma unroll 1
     for (int step = first + 1; step < end; ++step) consume(false);
@@ -104,17 +103,18 @@ struct Consumer {
   // The products of a step, 64 rows after the other: they leave the tensor cores while those of the
   // other consumers are made.
   TC_DEVICE void promote(bool is_first) {
-    const auto next = promoter.load_next(p, ring_steps<C>(p));
+    promoter.begin_step();
     if (is_first) sums.clear();
 #pragma unroll
     for (int i = 0; i < rows / kGroupRows; ++i) {
       WarpgroupSums<kGroupRows, C.block_n> part;
       part.template add_product<T>(ring.stages[read.stage], first_row + i * kGroupRows, false);
+      const auto scales = promoter.of_step(p, i);
       part.land();
       if (i + 1 == rows / kGroupRows) release(read.stage);
-      promoter.add(sums, part, i);
+      promoter.add(sums, part, i, scales);
     }
-    promoter.advance(next);
+    promoter.advance();
   }
   // Does the group of the tile end in these 64 rows of the sums, or before them? The copy engine
   // stores them all.

@@ -87,13 +87,27 @@ TC_DEVICE void take_turns(OneConsumer& consumer, AnyWalk& walk, int steps) {
   }
   while (!walk.is_done()) {
     const auto tile = walk.tile();
+    consumer.begin(tile, 0, steps);
     Turns<2>::wait(group);
-    consumer.consume_all(tile, 0, steps);
+    consumer.consume_all(0, steps);
     if (walk.has_next()) Turns<2>::pass(group);
     consumer.finish(tile);
     walk.advance();
     walk.advance();
     consumer.read.advance(uint32_t(steps));  // those of the other
+  }
+}
+
+// Consumers of one tile.
+template <class OneConsumer, class AnyWalk>
+TC_DEVICE void work_together(OneConsumer& consumer, AnyWalk& walk, int steps) {
+  if (!walk.is_done()) consumer.begin(walk.tile(), 0, steps);
+  while (!walk.is_done()) {
+    const auto tile = walk.tile();
+    consumer.consume_all(0, steps);
+    walk.advance();
+    if (!walk.is_done()) consumer.begin(walk.tile(), 0, steps);
+    consumer.finish(tile);
   }
 }
 
@@ -124,11 +138,7 @@ TC_DEVICE void run_tiles(const WgmmaParams<C>& p) {
     if constexpr (takes_turns)
       take_turns(consumer, walk, steps);
     else
-      for (; !walk.is_done(); walk.advance()) {
-        const auto tile = walk.tile();
-        consumer.consume_all(tile, 0, steps);
-        consumer.finish(tile);
-      }
+      work_together(consumer, walk, steps);
     consumer.finish_stores();
   }
   // A block stays until no other brings operands to it or arrives at its barriers.
