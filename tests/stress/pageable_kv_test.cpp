@@ -210,12 +210,13 @@ TEST(PageableKv, RefusesWhatItCannotMove) {
 TEST(PageableKv, ExplainSaysHowItGoesAndWhy) {
   expect_nothing_wrong([] {
     const SimtDriver driver;
-    const Tensor k(DType::uint8, {8, 128}), k_gpu(DType::uint8, {8, 128}, kGpu);
+    const Tensor k(DType::uint8, {8, 128}), k_gpu(DType::uint8, {8, 128}, kGpu),
+        v_gpu(DType::uint8, {8, 128}, kGpu), from_gpu(DType::uint8, {8, 128}, kGpu);
     const Tensor order = tokens(8, 8, 1, DType::int64).to(kGpu);
     const auto staged = [&](const TensorView& src) {
-      const std::array<TensorView, 6> in{k_gpu, k_gpu, order, src, src, order};
+      const std::array<TensorView, 6> in{k_gpu, v_gpu, order, src, src, order};
       const std::vector<op::Value> options(3);
-      const std::array<TensorView, 2> out{k_gpu, k_gpu};
+      const std::array<TensorView, 2> out{k_gpu, v_gpu};
       const auto e = find_operator("transfer_hicache_one_layer")
                          .explain(out, {.inputs = in, .options = options}, device_info(kGpu));
       return e.variant.empty() ? std::string("no variant") : e.staged;
@@ -223,7 +224,7 @@ TEST(PageableKv, ExplainSaysHowItGoesAndWhy) {
     std::string wrong;
     if (!staged(k).starts_with("k_src, v_src: pageable memory of the host, which kernels cannot"))
       wrong += join("pageable: ", staged(k), "\n");
-    if (!staged(k_gpu).empty()) wrong += join("on the GPU: ", staged(k_gpu), "\n");
+    if (!staged(from_gpu).empty()) wrong += join("on the GPU: ", staged(from_gpu), "\n");
     return wrong;
   });
 }
