@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KV transfer on a GPU: random pages of a cache between GPU and page-locked host memory, and within the GPU, beside one copy of
-as many bytes in one piece; all layers in one launch beside one launch a layer. Prints a table and, given FILE, writes the
+"""KV transfer on a GPU: random pages of a cache between GPU and host memory, page-locked or pageable, and within the GPU, beside
+one copy of as many bytes in one piece from the same memory; all layers in one launch beside one launch a layer. Prints a table and, given FILE, writes the
 figures there.
 
 usage: kv_transfer_figures.py [FILE]    with PYTHONPATH at the built package
@@ -25,8 +25,8 @@ LAYERS = 64
 
 
 def cache(tokens: int, element: int, where: str) -> torch.Tensor:
-    if where == "host":
-        return torch.zeros((tokens, element // 2), dtype=torch.bfloat16, pin_memory=True)
+    if where != "device":
+        return torch.zeros((tokens, element // 2), dtype=torch.bfloat16, pin_memory=where == "host")
     return torch.randn((tokens, element // 2), device="cuda").to(torch.bfloat16)
 
 
@@ -86,6 +86,8 @@ def main() -> None:
     ways = [("device", "host"), ("host", "device"), ("device", "device")]
     rows = [one_layer(element, *way, None) for way in ways for element in SIZES]
     rows += [one_layer(1024, *way, quota) for way in ways for quota in QUOTAS]
+    pageable = [("device", "pageable host"), ("pageable host", "device")]
+    rows += [one_layer(element, *way, None) for way in pageable for element in SIZES]
     rows += [all_layers(tokens, 512, *way) for way in ways for tokens in (16, 256)]
     for row in rows:
         print(

@@ -97,6 +97,13 @@ ROWS = [
          "`keys()` and shapes are there at once", (
              "tensorcraft/runtime/safetensors/file.cpp: if (uploads_.size() >= kHostCopies) uploads_[uploads_.size() - kHostCopies].transfer.wait();",
              "tensorcraft/runtime/safetensors/file.cpp: upload.transfer.wait();")),
+    Wait("values", "a [KV transfer](kv_transfer.md) from or to pageable memory of the host", "the stream, as the host moves what the indices say",
+         "`tc.memory.pinned`, which the GPU reads and writes itself", (
+             "tensorcraft/ops/transfer_hicache/transfer_hicache_pageable.cpp: stream.synchronize();",
+             "tensorcraft/ops/transfer_hicache/transfer_hicache_pageable.cpp: call_.stream.synchronize();",
+             "tensorcraft/ops/transfer_hicache/transfer_hicache_pageable.cpp: for (const Pending& one : in_) one.transfer.wait();",
+             "tensorcraft/ops/transfer_hicache/transfer_hicache_pageable.cpp: for (const Pending& one : out_) one.transfer.wait();",
+             "tensorcraft/ops/transfer_hicache/transfer_hicache_pageable.cpp: transfer.wait();")),
     Wait("memory", "an allocation while the [pool](memory.md) is short, `trim`, `set_quota`", "work on the memory that is to serve, or go back",
          "a quota that fits, or fewer streams", (
              "tensorcraft/runtime/memory/pool.cpp: uses, [&](Use use) { return timeline_.passed(use) || (may_wait && timeline_.wait(use)); });",

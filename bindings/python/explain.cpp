@@ -74,6 +74,7 @@ nb::dict to_dict(const op::Explanation& e) {
   result["variants"] = rows;
   result["tuned"] = tuned;
   result["prior"] = e.prior;
+  result["staged"] = e.staged;
   result["floor_us"] = e.floor_us;
   result["bytes"] = e.cost.bytes;
   result["flops"] = e.cost.flops;

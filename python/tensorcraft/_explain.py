@@ -75,6 +75,7 @@ class Explanation(NamedTuple):
     variants: tuple[Verdict, ...]  # best first
     tuned: Tuned | None  # why the variant is chosen, if it was measured
     prior: str  # of a product on a GPU: what a rule of thumb expects of its tile
+    staged: str  # inputs in pageable memory of the host, and how they go to a GPU; empty without any
     floor_us: float  # no variant can be faster on the device; 0 if its peak is unknown
     bytes: float  # each input read once, each output written once
     flops: float  # a multiplication and an addition are two

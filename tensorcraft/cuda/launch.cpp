@@ -87,7 +87,7 @@ std::shared_ptr<const LoadedKernel> LoadedKernel::load(std::span<const std::byte
 }
 
 LoadedKernel::~LoadedKernel() {
-  if (!library_) return;
+  if (!library_ || stays_loaded()) return;
   cuda::quietly_on(device_, [this](const Driver& d) { d.library_unload.quiet(library_); });
 }
 
@@ -129,11 +129,17 @@ void launch(const LoadedKernel& kernel, const LaunchConfig& config, const void* 
   };
   const auto start = [&] { return cuda::with_relief(kernel.device(), enqueue); };
   cuda::LaunchWatcher* const watcher = cuda::launch_watcher();
-  const int status = !watcher ? start()
-                              : cuda::watched(*watcher,
-                                              {what, kernel.handle(), config.grid, config.block,
-                                               stream, cuda::launch_is_recorded(driver, stream)},
-                                              start);
+  const bool is_recorded = (watcher || !kernel.stays_loaded()) && stream.handle() &&
+                           cuda::launch_is_recorded(driver, stream);
+  // A graph holds no module, and nobody tells of its end.
+  if (is_recorded) [[unlikely]]
+    kernel.stay_loaded();
+  const int status =
+      !watcher
+          ? start()
+          : cuda::watched(*watcher,
+                          {what, kernel.handle(), config.grid, config.block, stream, is_recorded},
+                          start);
   if (status != cuda::kSuccess) [[unlikely]]
     fail_launch(status, kernel, config, what, where);
 }

@@ -3,6 +3,7 @@
 #include "tensorcraft/cuda/kernel_config.hpp"
 #include "tensorcraft/cuda/stream.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,7 +27,7 @@ struct LaunchConfig {
 };
 
 // One loaded entry function of one module on one device. Shared: a kernel stays loaded while any
-// copy of the handle lives.
+// copy of the handle lives, and after that if it was launched into a graph, which may run again.
 class LoadedKernel {
  public:
   // Loads a cubin or PTX image and finds `entry` in it; opts in to the largest dynamic shared
@@ -45,6 +46,10 @@ class LoadedKernel {
   size_t local_bytes() const { return local_bytes_; }  // spills and stack, per thread
   int max_threads() const { return max_threads_; }     // of a block, by its registers and bounds
 
+  // A graph has it: it is never unloaded.
+  void stay_loaded() const { stays_loaded_.store(true, std::memory_order_relaxed); }
+  bool stays_loaded() const { return stays_loaded_.load(std::memory_order_relaxed); }
+
  private:
   LoadedKernel() = default;
   CUlib_st* library_ = nullptr;
@@ -52,6 +57,7 @@ class LoadedKernel {
   int device_ = 0;
   int registers_ = 0, max_threads_ = 0;
   size_t static_shared_bytes_ = 0, local_bytes_ = 0;
+  mutable std::atomic<bool> stays_loaded_ = false;
 };
 
 // Enqueues a kernel whose only argument is one struct of `params_bytes` at `params` (copied before

@@ -20,6 +20,7 @@ struct Own {
   std::mutex mutex;
   std::unordered_map<CUstream_st*, uint64_t> streams;  // and the number of each
   uint64_t last = 0;
+  std::atomic<uint64_t> changes{1};  // of `streams`, so that threads remember what they asked
 };
 Own& own() {
   static auto& one = *new Own;
@@ -62,10 +63,22 @@ uint64_t recording_number(StreamRef stream) {
   return state == 0 ? 0 : number + 1;
 }
 
+// A launch asks, so a thread remembers the last answer, which takes no lock.
 bool tells_its_end(StreamRef stream) {
+  struct Answer {
+    CUstream_st* of = nullptr;
+    uint64_t changes = 0;
+    bool is_own = false;
+  };
+  thread_local constinit Answer last;
   if (!stream.handle()) return true;
-  const std::lock_guard lock(own().mutex);
-  return own().streams.contains(stream.handle());
+  Own& all = own();
+  if (last.of == stream.handle() && last.changes == all.changes.load(std::memory_order_acquire))
+    return last.is_own;
+  const std::lock_guard lock(all.mutex);
+  last = {stream.handle(), all.changes.load(std::memory_order_relaxed),
+          all.streams.contains(stream.handle())};
+  return last.is_own;
 }
 
 void on_stream_end(void (*notice)(StreamRef) noexcept, Listener listener) {
@@ -89,6 +102,7 @@ void recording_ends() noexcept { --recordings; }
 void stream_begins(StreamRef stream) {
   const std::lock_guard lock(own().mutex);
   own().streams.emplace(stream.handle(), ++own().last);
+  own().changes.fetch_add(1, std::memory_order_release);
 }
 
 void stream_ends(StreamRef stream) noexcept {
@@ -97,6 +111,7 @@ void stream_ends(StreamRef stream) noexcept {
     if (const auto notice = one.load()) notice(stream);
   const std::lock_guard lock(own().mutex);
   own().streams.erase(stream.handle());
+  own().changes.fetch_add(1, std::memory_order_release);
 }
 
 }  // namespace tensorcraft::cuda

@@ -252,8 +252,9 @@ class ThreadCache {
   bool has(const Slot& slot) { return line_of(slot).holds(slot, kernels().generation()); }
 
   const Kernel& get(const Slot& slot, std::optional<StreamRef> stream) {
-    Line& line = line_of(slot);
     const uint64_t generation = kernels().generation();
+    if (!last_->holds(slot, generation)) last_ = &line_of(slot);
+    Line& line = *last_;
     if (line.holds(slot, generation)) {
       hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     } else {
@@ -277,6 +278,7 @@ class ThreadCache {
   Line& line_of(const Slot& slot) { return lines_[SlotHash()(slot) % lines_.size()]; }
 
   std::array<Line, 128> lines_;
+  Line* last_ = &lines_[0];  // of a loop over one kernel, which then is not hashed
   std::atomic<long> hits_ = 0;
 };
 
@@ -306,7 +308,7 @@ CompileReport compile(const KernelKey& key, std::string_view arch, bool fresh) {
           .from_disk = result.from_disk};
 }
 
-Kernel get_kernel(const KernelKey& key, Device device, std::optional<StreamRef> stream) {
+const Kernel& get_kernel(const KernelKey& key, Device device, std::optional<StreamRef> stream) {
   require_cuda(device);
   return thread_cache().get({key, device.index}, stream);
 }

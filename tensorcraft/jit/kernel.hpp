@@ -31,9 +31,9 @@ CompileReport compile(const KernelKey& key, std::string_view arch, bool fresh = 
 // callers that ask for one key at one time share one compilation. Kind compile with the log of
 // NVRTC if the text does not compile; nothing is cached then. `stream` is the one that the kernel
 // will be launched on: while it records a graph nothing can be loaded, so a kernel that is not in
-// memory is refused with kind unsupported.
-std::shared_ptr<const LoadedKernel> get_kernel(const KernelKey& key, Device device,
-                                               std::optional<StreamRef> stream = std::nullopt);
+// memory is refused with kind unsupported. The reference holds until the thread's next call.
+const std::shared_ptr<const LoadedKernel>& get_kernel(
+    const KernelKey& key, Device device, std::optional<StreamRef> stream = std::nullopt);
 
 // Begins to load a kernel that memory does not have, on a thread of its own, so that it is compiled
 // beside one that the caller asks for first; the get_kernel() that follows waits for it and tells

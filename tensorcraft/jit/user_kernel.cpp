@@ -247,7 +247,7 @@ void UserKernel::launch_on_gpu(const UserLaunch& how, const UserArguments& argum
   if (stream.device() != device)
     fail(ErrorKind::value, signature().name, ": the arrays are on cuda:", device,
          " and the stream belongs to cuda:", stream.device(), "; use a stream of the same device");
-  const auto kernel = get_kernel(key_, Device::cuda(device), stream);
+  const auto& kernel = get_kernel(key_, Device::cuda(device), stream);
   check_fit(signature(), *kernel, how);
   const LaunchConfig config{
       .grid = how.grid,

@@ -117,6 +117,23 @@ void repeat_or_run_on(const Definition<Problem, Options>& def, const Call<Option
   launch_plan(*plan, device, stream, def.name);
 }
 
+// Runs a call with inputs that kernels cannot reach.
+template <class Problem, class Options>
+void run_pageable(const Definition<Problem, Options>& def, const Call<Options>& call,
+                  const InputSet& pageable) {
+  const CallTensors tensors = tensors_of(def, call);
+  check_tensors(def.name, tensors.outputs, tensors.inputs, def.in_place, def.any_address);
+  const Problem problem = def.check(call);
+  const Device device = call.out().device();
+  const StreamRef stream = resolve_stream(call.options.stream, device);
+  const auto launch = [&](const Problem& part) {
+    const Chosen chosen = choose_rung(def, part, device_info(device), call.options.variant);
+    const Trace::Scope scope(Trace::active(), def.name, chosen.variant, device, stream);
+    launch_plan(chosen.plan, device, stream, def.name);
+  };
+  def.run_pageable({def.name, problem, pageable, device, stream, launch});
+}
+
 // The same of tensors wherever the operator takes them.
 template <class Problem, class Options>
 void repeat_or_run(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
@@ -124,7 +141,9 @@ void repeat_or_run(const Definition<Problem, Options>& def, std::span<const Tens
   if (!mixes_host(def, outputs, inputs, options))
     return repeat_or_run_on(def, Call<Options>{outputs, inputs, options});
   const ReachedTensors<Options> reached(def, outputs, inputs, options);
-  repeat_or_run_on(def, Call<Options>{reached.outputs(), reached.inputs(), reached.options()});
+  const Call<Options> call{reached.outputs(), reached.inputs(), reached.options()};
+  if (reached.pageable().any()) return run_pageable(def, call, reached.pageable());
+  repeat_or_run_on(def, call);
 }
 
 template <class Problem, class Options>
@@ -206,8 +225,10 @@ class OperatorOf final : public Operator {
     if (!mixes_host(def_, outputs, a.inputs, o))
       return explained(Call<Options>{outputs.first(1), a.inputs, o}, a, device);
     const ReachedTensors<Options> reached(def_, outputs, a.inputs, o);
-    return explained(Call<Options>{reached.outputs(), reached.inputs(), reached.options()}, a,
-                     device);
+    Explanation e =
+        explained(Call<Options>{reached.outputs(), reached.inputs(), reached.options()}, a, device);
+    e.staged = staged_text(def_.inputs, reached.pageable());
+    return e;
   }
   Explanation explained(const Call<Options>& call, const Arguments& a,
                         const DeviceInfo& device) const {

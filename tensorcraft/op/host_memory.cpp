@@ -12,18 +12,25 @@ Device reaching_device(std::span<const TensorView> tensors) {
   return found == tensors.end() ? Device::cpu() : found->device();
 }
 
-TensorView reached(const TensorView& t, Device device, std::string_view op, std::string_view name) {
+bool is_pageable(const TensorView& t, Device device) {
+  if (t.device() != Device::cpu() || !device.is_cuda() || !t.data() || t.size() == 0) return false;
+  return !cuda::device_address(t.data(), device.index);
+}
+
+void refuse_pageable(const TensorView& t, Device device, std::string_view op,
+                     std::string_view name) {
+  fail(ErrorKind::value, op, ": ", name, ": ", device,
+       " cannot reach the memory of the host where ", t,
+       " lies: it is not page-locked; make it with tc.memory.pinned(), or move the tensor with "
+       ".to(\"",
+       device, "\")");
+}
+
+TensorView reached(const TensorView& t, Device device) {
   if (t.device() != Device::cpu() || device == Device::cpu()) return t;
   void* data = t.data();
-  if (device.is_cuda() && data && t.size() > 0) {
-    data = cuda::device_address(t.data(), device.index);
-    if (!data)
-      fail(ErrorKind::value, op, ": ", name, ": ", device,
-           " cannot reach the memory of the host where ", t,
-           " lies: it is not page-locked; make it with tc.memory.pinned(), or move the tensor with "
-           ".to(\"",
-           device, "\")");
-  }
+  if (device.is_cuda() && data && t.size() > 0)
+    if (void* const theirs = cuda::device_address(data, device.index)) data = theirs;
   return {data,        t.dtype(), t.shape(),
           t.strides(), device,    t.read_only() ? Access::read_only : Access::read_write};
 }

@@ -209,7 +209,7 @@ void launch_steps(const Plan& plan, Device device, StreamRef stream, std::string
 
 void launch_on_gpu(const Plan& plan, Device device, StreamRef stream, std::string_view op) {
   if (plan.steps().size() > 1) return launch_steps(plan, device, stream, op);
-  const auto kernel = jit::get_kernel(plan.first().kernel, device, stream);
+  const auto& kernel = jit::get_kernel(plan.first().kernel, device, stream);
   launch_step(plan, plan.first(), *kernel, device, stream, op);
 }
 
@@ -277,6 +277,17 @@ void add_forced(std::vector<Considered>& all, std::span<const VariantInfo> varia
 
 std::string config_text(const Step& step) {
   return jit::config_fields(*step.kernel.rung, step.kernel.config);
+}
+
+std::string staged_text(std::span<const Parameter> inputs, const InputSet& pageable) {
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (pageable.test(i)) text += join(text.empty() ? "" : ", ", inputs[i].name);
+  if (text.empty()) return text;
+  return text +
+         ": pageable memory of the host, which kernels cannot reach, so it goes through the "
+         "page-locked ring of the transfer engine, gathered and scattered by the host while the "
+         "call waits; tc.memory.pinned() makes memory that kernels read and write themselves";
 }
 
 std::string place_of(const DeviceInfo& device) {
@@ -473,6 +484,7 @@ std::string to_string(const Explanation& e) {
   for (size_t i = 0; i < e.kernels.size(); ++i) write(out, kWhich[i], e.kernels[i], is_simt);
   if (!e.sizes.empty()) out << "sizes: " << e.sizes << '\n';
   if (!e.prior.empty()) out << "prior: " << e.prior << '\n';
+  if (!e.staged.empty()) out << "staged: " << e.staged << '\n';
   out << "work: " << scaled(e.cost.bytes) << "B, " << scaled(e.cost.flops) << "FLOP\n";
   if (e.device == to_string(Device::cpu()))
     out << "a GPU that is not here can be asked about: name its architecture, such as sm_90a\n";

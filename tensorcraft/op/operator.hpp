@@ -90,6 +90,8 @@ struct Explanation {
   std::optional<TunedEntry> tuned = {};  // why the variant is chosen, if that was measured
   // Of a product on a GPU: what a rule of thumb expects of its tile, see ConfigurationSelector.
   std::string prior = {};
+  // The inputs that go through page-locked memory of the library, and why; empty without any.
+  std::string staged = {};
 };
 // Adds floor_us, and to each variant of kernels the time that bytes and operations take at the
 // device's peaks: those of the units it computes with, by whole waves of its blocks.

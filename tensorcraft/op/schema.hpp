@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/op/host_memory.hpp"
 #include "tensorcraft/op/immortal.hpp"
 #include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/op/option.hpp"
 #include "tensorcraft/op/plan_cache.hpp"
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +24,18 @@ struct Call {
   const Options& options;
   const TensorView& out() const { return outputs[0]; }
   const TensorView& in(size_t i = 0) const { return inputs[i]; }
+};
+
+// A checked call with inputs in memory of the host that kernels cannot reach.
+template <class Problem>
+struct PageableCall {
+  std::string_view op;
+  const Problem& problem;  // such inputs have their addresses on the host
+  InputSet pageable;       // which they are
+  Device device;
+  StreamRef stream;
+  // Enqueues the kernels of a problem without such memory.
+  std::function<void(const Problem&)> launch;
 };
 
 // An output beyond the first: a field of Options that the caller may point at memory.
@@ -49,6 +63,8 @@ struct Definition {
   // Tensors may lie on the host beside others that do not: kernels get the address that such memory
   // has for them.
   bool reaches_host = false;
+  // Runs such a call if kernels cannot reach some of the inputs. Null: it is refused.
+  void (*run_pageable)(const PageableCall<Problem>&) = nullptr;
   // Specs of what the call returns; checks what the shapes of the outputs depend on. Null: one
   // output like the first input.
   std::vector<OutputSpec> (*infer)(std::span<const TensorView> inputs, const Options&) = nullptr;
@@ -105,6 +121,8 @@ void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_
 // The fields of a Config: "threads = 256, vector = 4".
 std::string config_text(const Step& step);
 double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype);
+// What explain says of inputs that kernels cannot reach; empty if there are none.
+std::string staged_text(std::span<const Parameter> inputs, const InputSet& pageable);
 // "cuda:0", or "sm_90a" if the device is known by its architecture alone.
 std::string place_of(const DeviceInfo& device);
 

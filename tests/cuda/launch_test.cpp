@@ -2,6 +2,8 @@
 #include "tensorcraft/cuda/launch.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/cuda/graph.hpp"
+#include "tensorcraft/cuda/stream_state.hpp"
 #include "tests/support/fake_driver.hpp"
 
 #include <gtest/gtest.h>
@@ -40,6 +42,30 @@ TEST(LoadedKernel, ReadsItsFiguresAndOptsInToAllSharedMemory) {
     EXPECT_EQ(fake.libraries, 1);
   }
   EXPECT_EQ(fake.libraries, 0);
+}
+
+TEST(LoadedKernel, StaysLoadedOnceAGraphHasIt) {
+  FakeDriver fake;
+  const Stream stream;
+  const LaunchConfig config{.grid = {1}, .block = {1}};
+  launch(*load_fake(), config, nullptr, stream, "softmax");
+  EXPECT_EQ(fake.libraries, 0);
+  {
+    const auto kernel = load_fake();
+    const Graph graph(stream, [&] { launch(*kernel, config, nullptr, stream, "softmax"); });
+    EXPECT_TRUE(kernel->stays_loaded());
+  }
+  EXPECT_EQ(fake.libraries, 1);
+  {  // recorded by somebody else, of whose graph nothing is known
+    const auto kernel = load_fake();
+    const Stream other;
+    cuda::stream_ends(other);  // from here on nobody here owns it
+    fake.capturing = true;
+    launch(*kernel, config, nullptr, other, "softmax");
+    fake.capturing = false;
+    EXPECT_TRUE(kernel->stays_loaded());
+  }
+  EXPECT_EQ(fake.libraries, 2);
 }
 
 TEST(LoadedKernel, CarriesTheDriversLogWhenAnImageIsRefused) {

@@ -3,7 +3,9 @@
 // costs the host beside the driver's own.
 #include "tensorcraft/jit/user_kernel.hpp"
 
+#include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/cuda/graph.hpp"
 #include "tensorcraft/cuda/launch.hpp"
 #include "tensorcraft/jit/kernel.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
@@ -13,6 +15,9 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <optional>
+#include <thread>
+#include <vector>
 
 namespace tensorcraft::jit {
 namespace {
@@ -66,6 +71,32 @@ TEST(UserKernel, ASecondLaunchCostsTheHostLittleMoreThanTheDrivers) {
   const double whole = host_us([&] { six(how, va, vb, vc, 0, 2.0, 3); });
   std::cout << "launch " << bare << " us, with checks " << whole << " us\n";
   EXPECT_LE(whole - bare, 0.5);
+}
+
+// A thread records a launch and ends; then the table forgets the kernel for another one.
+TEST(UserKernel, OfAGraphOutlivesItsPlaceInTheTable) {
+  if (std::ranges::none_of(devices(), &Device::is_cuda)) GTEST_SKIP() << "no GPU";
+  const auto adds = [](int n) {
+    return UserKernel(join("__global__ void add(float* a) { a[threadIdx.x] += ", n, "; }"),
+                      "add(float* a)");
+  };
+  const Stream stream;
+  const Tensor a = Tensor::from(std::vector<float>(64, 0), {64}).to(Device::cuda());
+  const TensorView view = a.view();
+  const UserLaunch how{.grid = {1}, .block = {64}, .stream = stream};
+  std::optional<Graph> graph;
+  std::thread([&] {
+    const UserKernel ten = adds(10);
+    ten(how, view);
+    graph.emplace(stream, [&] { ten(how, view); });
+  }).join();
+  set_memory_limit(1);
+  for (int n = 1; n < 4; ++n) adds(n)(how, view);
+  for (int i = 0; i < 3; ++i) graph->launch(stream);
+  stream.ref().synchronize();
+  set_memory_limit(4096);
+  const Tensor back = a.to(Device::cpu());
+  for (int i = 0; i < 64; ++i) ASSERT_EQ(back.data_as<float>()[i], 46) << i;
 }
 
 }  // namespace

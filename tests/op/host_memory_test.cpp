@@ -23,29 +23,33 @@ TEST(HostMemory, TheFirstTensorElsewhereSaysWhere) {
 TEST(HostMemory, KeepsWhatAViewIs) {
   std::vector<float> x(8);
   const TensorView host(x.data(), DType::float32, {2, 2}, {4, 1}, Device::cpu(), Access::read_only);
-  const TensorView there = reached(host, Device::simt(), "op", "x");
+  const TensorView there = reached(host, Device::simt());
   EXPECT_EQ(there.data(), x.data());
   EXPECT_EQ(there.device(), Device::simt());
   EXPECT_EQ(there.strides(), host.strides());
   EXPECT_TRUE(there.read_only());
-  EXPECT_EQ(reached(host, Device::cpu(), "op", "x").device(), Device::cpu());
+  EXPECT_EQ(reached(host, Device::cpu()).device(), Device::cpu());
 }
 
 TEST(HostMemory, AGpuReachesPageLockedMemoryAlone) {
   const test::FakeDriver driver;
   void* const pinned = cuda::allocate_pinned(64);
   const TensorView locked(pinned, DType::float32, {16});
-  EXPECT_EQ(reached(locked, Device::cuda(0), "op", "x").data(), pinned);
-  EXPECT_EQ(reached(locked, Device::cuda(0), "op", "x").device(), Device::cuda(0));
+  EXPECT_EQ(reached(locked, Device::cuda(0)).data(), pinned);
+  EXPECT_EQ(reached(locked, Device::cuda(0)).device(), Device::cuda(0));
+  EXPECT_FALSE(is_pageable(locked, Device::cuda(0)));
   cuda::deallocate_pinned(pinned);
   std::vector<float> x(16);
   const TensorView plain(x.data(), DType::float32, {16});
+  EXPECT_TRUE(is_pageable(plain, Device::cuda(0)));
+  EXPECT_FALSE(is_pageable(plain, Device::simt()));
+  EXPECT_FALSE(is_pageable(plain.slice(0, 0, 0), Device::cuda(0)));
+  EXPECT_EQ(reached(plain, Device::cuda(0)).data(), x.data());
   test::expect_error(
-      ErrorKind::value, [&] { reached(plain, Device::cuda(0), "op", "x"); },
+      ErrorKind::value, [&] { refuse_pageable(plain, Device::cuda(0), "op", "x"); },
       "op: x: cuda:0 cannot reach the memory of the host where Tensor<16>[strides=<1>, "
       "dtype=float32, device=cpu] lies: it is not page-locked; make it with tc.memory.pinned(), or "
       "move the tensor with .to(\"cuda:0\")");
-  EXPECT_EQ(reached(plain.slice(0, 0, 0), Device::cuda(0), "op", "x").size(), 0);
 }
 
 }  // namespace

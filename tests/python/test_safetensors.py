@@ -200,6 +200,27 @@ def test_lazy_weights_serve_threads(lazy_file: Path) -> None:
     assert weights.stats().reloads > 0
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif("cuda:0" not in tc.devices(), reason="no GPU")
+def test_lazy_weights_serve_streams_that_end(lazy_file: Path) -> None:
+    weights = tc.load_safetensors(lazy_file, "cuda:0", lazy=True, quota=2 << 20, checksum=True)
+    choose = random.Random(3)
+    for _ in range(5):
+        streams, sums = [tc.Stream("cuda:0") for _ in range(2)], []
+        for _ in range(40):
+            i = choose.randrange(4)
+            with choose.choice(streams):
+                sums.append((i, tc.sum(weights[f"t{i}"])))
+                tc.full((1 << 18,), -1.0, device="cuda:0")  # memory that was dropped, written over
+        for stream in streams:
+            stream.synchronize()
+        for i, total in sums:
+            assert float(total) == i * 256 * 1024
+        weights.verify()
+        del streams, sums
+    assert weights.stats().reloads > 40 and weights.stats().resident_bytes <= 2 << 20
+
+
 def test_lazy_options_are_checked(lazy_file: Path) -> None:
     with pytest.raises(ValueError, match="quota and checksum are of lazy weights"):
         tc.load_safetensors(lazy_file, "cpu", quota=5)  # type: ignore[call-overload]

@@ -102,19 +102,37 @@ def test_a_cache_of_another_shape_is_refused(device: str) -> None:
         tc.transfer_hicache_one_layer(k, v, tokens, k, v, tokens, unroll=0)
 
 
-def test_host_memory_that_a_gpu_cannot_reach_is_refused() -> None:
-    if not any(device.startswith("cuda") for device in tc.devices()):
-        pytest.skip("no GPU")
-    k, tokens = tc.zeros((4, 8), device="cuda:0"), tc.arange(2, device="cuda:0")
-    plain = tc.zeros((4, 8), device="cpu")
-    with pytest.raises(ValueError, match="cannot reach the memory of the host"):
-        tc.transfer_hicache_one_layer(k, tc.zeros_like(k), tokens, plain, plain, tokens)
+@pytest.mark.gpu
+@pytest.mark.skipif("cuda:0" not in tc.devices(), reason="no GPU")
+@pytest.mark.parametrize("layout", ["layer_first", "page_first"])
+def test_pageable_memory_there_and_back(layout: str) -> None:
+    tokens, dim = 4096, 1031  # more bytes than three windows have, in elements that begin anywhere
+    shape = (LAYERS, tokens, dim) if layout == "layer_first" else (tokens, LAYERS, dim)
+    k, v = cache(LAYERS, tokens, dim, seed=1), cache(LAYERS, tokens, dim, seed=2)
+    k_gpu, v_gpu = put("cuda:0", k, v)
+    near, far = order(3001, tokens, 3), order(3001, tokens, 4)
+    near_gpu, far_gpu = put("cuda:0", near, far)
+    k_host, v_host = np.full(shape, np.nan, np.float32), np.full(shape, np.nan, np.float32)
+    tc.transfer_hicache_all_layer(k_host, v_host, far_gpu, k_gpu, v_gpu, near_gpu, dst_layout=layout)
+    by_layer = (k_host, v_host) if layout == "layer_first" else (k_host.swapaxes(0, 1), v_host.swapaxes(0, 1))
+    for there, here in zip(by_layer, (k, v), strict=True):
+        np.testing.assert_array_equal(there[:, far], here[:, near])
+        assert np.isnan(np.delete(there, far, axis=1)).all()
+    k_back, v_back = tc.zeros_like(k_gpu), tc.zeros_like(v_gpu)
+    call = (k_back, v_back, near_gpu, k_host, v_host, far_gpu)
+    tc.transfer_hicache_all_layer(*call, src_layout=layout)
+    np.testing.assert_array_equal(k_back.numpy()[:, near], k[:, near])
+    np.testing.assert_array_equal(v_back.numpy()[:, near], v[:, near])
+    e = tc.explain("transfer_hicache_all_layer", *call, src_layout=layout)
+    assert e.staged.startswith("k_ptr_src, v_ptr_src: pageable memory") and e.staged in str(e)
+    with pytest.raises(IndexError, match="idx_src: element 0 is -1"):
+        tc.transfer_hicache_all_layer(*call[:5], tc.full((3001,), -1, dtype=tc.int64, device="cuda:0"), src_layout=layout)
 
 
 def test_explain_says_who_moves_how_many_bytes(device: str) -> None:
     k, tokens = tc.zeros((8, 64), device=device), tc.asarray(np.arange(4), device=device)
     e = tc.explain("transfer_hicache_one_layer", k, tc.zeros_like(k), tokens, k, k, tokens)
-    assert "element_bytes 256" in str(e)
+    assert "element_bytes 256" in str(e) and e.staged == ""
     assert e.variant == ("cpu" if device == "cpu" else "vectorized")
 
 

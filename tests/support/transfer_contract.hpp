@@ -187,6 +187,43 @@ TEST_P(TransferContract, BytesMayBeProducedWhenTheyAreWanted) {
   });
 }
 
+TEST_P(TransferContract, BytesMayBeConsumedWhenTheyCome) {
+  for (const size_t bytes : {size_t(1), kSlot, 9 * kSlot + 7}) {
+    const Bytes values = pattern(bytes, unsigned(bytes));
+    void* const host = source().pinned(bytes);
+    void* const there = source().on_device(bytes);
+    std::memcpy(host, values.data(), bytes);
+    submit(Direction::h2d, there, host, bytes).wait();
+    Bytes taken(bytes);
+    std::atomic<size_t> consumed = 0;
+    const auto consume = [&](const void* from, size_t at, size_t size) {
+      std::memcpy(taken.data() + at, from, size);
+      consumed += size;
+    };
+    source()
+        .engine()
+        .submit({.from = there,
+                 .bytes = bytes,
+                 .consume = consume,
+                 .direction = Direction::d2h,
+                 .after = {source().stream()}})
+        .wait();
+    EXPECT_EQ(consumed, bytes);
+    EXPECT_EQ(taken, values) << bytes;
+  }
+  const auto fails = [](const void*, size_t at, size_t) {
+    if (at > 0) fail(ErrorKind::io, "there is no place for it");
+  };
+  void* const there = source().on_device(4 * kSlot);
+  const transfer::Request request{
+      .from = there, .bytes = 4 * kSlot, .consume = fails, .direction = Direction::d2h};
+  expect_error(
+      ErrorKind::io, [&] { source().engine().submit(request).wait(); }, "there is no place for it");
+  expect_error_with(ErrorKind::value, "only d2h can consume", [&] {
+    source().engine().submit({.from = there, .bytes = 1, .consume = fails});
+  });
+}
+
 TEST_P(TransferContract, NoBytesAreDoneAtOnce) {
   const Transfer none = submit(Direction::h2d, nullptr, nullptr, 0);
   none.wait();

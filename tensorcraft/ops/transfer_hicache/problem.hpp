@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/op/schema.hpp"
 #include "tensorcraft/ops/transfer_hicache/params.h"
 #include "tensorcraft/simt/instance.hpp"
 
@@ -14,9 +15,19 @@ struct Problem {
   int64_t block_quota;
 };
 
+// Fails with kind index if one of `count` tokens, which the host can read, is none of the cache.
+void check_tokens(const Side& side, int64_t count, const char* name, const char* caches);
+inline constexpr const char *kDstCaches = "k_dst and v_dst", *kSrcCaches = "k_src and v_src";
+
 // Host variants. Fail with kind index before they write if a token is none of a cache.
 void cpu(const Problem& q);
 void reference(const Problem& q);
+
+// Moves what kernels cannot reach through the page-locked ring of the transfer engine. What the
+// host reads has been read when it returns, and what it writes is written. Fails like the host
+// variants, with kind value if a cache of keys is pageable and that of its values is not, or the
+// other way round, and with unsupported while the stream is recorded.
+void run_pageable(const op::PageableCall<Problem>& call);
 
 simt::OperatorInstances instances();
 

@@ -343,13 +343,13 @@ std::string sizes(const Problem& q) {
 }
 
 constexpr std::string_view kRules =
-    " The device is that of the indices. A cache may lie on the host beside a GPU if its memory is "
-    "page-locked, as tc.memory.pinned makes it; it must stay until the stream has run the "
-    "transfer. "
-    "Tokens that are written must differ, and none of them may be read. A token outside a cache is "
-    "an IndexError on the CPU, before anything is written; a GPU leaves its element out. A graph "
-    "may "
-    "be replayed with other contents of all arrays; it freezes shapes and addresses.";
+    " The device is that of the indices. A cache may lie on the host beside a GPU. In page-locked "
+    "memory, as tc.memory.pinned makes it, it must stay until the stream has run the transfer; "
+    "pageable memory goes through the ring of the transfer engine while the call waits, and not "
+    "into a graph. Tokens that are written must differ, and none of them may be read. A token "
+    "outside a cache is an IndexError on the CPU and with pageable memory, before anything is "
+    "written; else a GPU leaves its element out. A graph may be replayed with other contents of "
+    "all arrays; it freezes shapes and addresses.";
 constexpr std::string_view kUnrollDoc =
     "elements that a warp moves at once, 1, 2 or 4; by default 4 up to 512 bytes, 2 up to 1024, "
     "else 1";
@@ -389,6 +389,7 @@ const op::Definition<Problem, OneLayer> kOne{
     .dtypes = op::moved_dtypes(),
     .in_place = true,
     .reaches_host = true,
+    .run_pageable = run_pageable,
     .infer = infer<OneLayer>,
     .check = check_one_layer,
     .cost = cost,
@@ -422,6 +423,7 @@ const op::Definition<Problem, AllLayer> kAll{
     .dtypes = op::moved_dtypes(),
     .in_place = true,
     .reaches_host = true,
+    .run_pageable = run_pageable,
     .infer = infer<AllLayer>,
     .check = check_all_layer,
     .cost = cost,

@@ -44,11 +44,13 @@ struct TransferHicacheAllLayerOptions {
 // k_dst[idx_dst[i]] = k_src[idx_src[i]] and the same of v, bit by bit: one layer of a cache of keys
 // and values. Caches: (tokens, ...), any dtype, the same elements of all four without gaps; k and v
 // of a side have one stride of tokens. Indices: int32 or int64, (n). The device is that of the
-// indices; a cache may lie on the host beside a GPU if its memory is page-locked, else kind value.
-// It must stay until the stream has run the transfer. Tokens that are written must differ, and none
-// of them may be read. A token outside a cache is an error of kind index on a host device, before
-// anything is written on the CPU; a GPU leaves its element out. k_dst_out: k_dst, or memory that
-// becomes a copy of it first.
+// indices; a cache may lie on the host beside a GPU. Page-locked memory must stay until the stream
+// has run the transfer. What is pageable, keys and values of a side together, goes through the
+// host: the call waits for the stream, reads and writes that memory before it returns, and is
+// refused while a graph is recorded. Tokens that are written must differ, and none of them may be
+// read. A token outside a cache is an error of kind index on a host device and with pageable
+// memory, before anything is written; else a GPU leaves its element out. k_dst_out: k_dst, or
+// memory that becomes a copy of it first.
 void transfer_hicache_one_layer(const TensorView& k_dst_out, const TensorView& k_dst,
                                 const TensorView& v_dst, const TensorView& idx_dst,
                                 const TensorView& k_src, const TensorView& v_src,

@@ -7,8 +7,6 @@
 #include <cstring>
 
 namespace tensorcraft::kernel::transfer_hicache {
-namespace {
-
 void check_tokens(const Side& side, int64_t count, const char* name, const char* caches) {
   for (int64_t i = 0; i < count; ++i)
     if (const int64_t token = token_at(side, i); token < 0 || token >= side.places)
@@ -16,9 +14,11 @@ void check_tokens(const Side& side, int64_t count, const char* name, const char*
            ", expected [0, ", side.places, "), the tokens of ", caches);
 }
 
+namespace {
+
 void check_tokens(const Params& p) {
-  check_tokens(p.dst, p.count, "idx_dst", "k_dst and v_dst");
-  check_tokens(p.src, p.count, "idx_src", "k_src and v_src");
+  check_tokens(p.dst, p.count, "idx_dst", kDstCaches);
+  check_tokens(p.src, p.count, "idx_src", kSrcCaches);
 }
 
 void copy(const TensorView& to, const TensorView& from) {

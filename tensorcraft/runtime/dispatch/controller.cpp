@@ -20,7 +20,8 @@ Controller::Lane& Controller::lane_of(StreamRef stream) {
   return lane;
 }
 
-void Controller::admit(StreamRef stream) {
+bool Controller::admit(StreamRef stream) {
+  if (!limits_.load(std::memory_order_acquire)) return false;
   std::unique_lock lock(mutex_);
   while (true) {
     Lane& lane = lane_of(stream);
@@ -31,7 +32,7 @@ void Controller::admit(StreamRef stream) {
     if (is_full() && lane.marks.empty() && lane.in_flight() > 0) mark(lane);
     if (!is_full()) {
       ++lane.admitted;
-      return;
+      return true;
     }
     if (lane.marks.empty()) {  // other threads are about to launch all that may be
       changed_.wait(lock);
@@ -50,10 +51,10 @@ void Controller::admit(StreamRef stream) {
   }
 }
 
-void Controller::launched(StreamRef stream) noexcept {
+void Controller::launched(StreamRef stream, bool admitted) noexcept {
   const std::lock_guard lock(mutex_);
   Lane& lane = lane_of(stream);
-  if (lane.admitted > 0) --lane.admitted;
+  if (admitted && lane.admitted > 0) --lane.admitted;  // none is left of a stream that ended
   ++lane.launched;
   ++counts_.launched;
   if (lane.launched - lane.marked >= spacing(lane)) {
@@ -63,10 +64,10 @@ void Controller::launched(StreamRef stream) noexcept {
   if (lane.limit > 0) changed_.notify_all();
 }
 
-void Controller::failed(StreamRef stream) noexcept {
+void Controller::failed(StreamRef stream, bool admitted) noexcept {
   const std::lock_guard lock(mutex_);
   Lane& lane = lane_of(stream);
-  if (lane.admitted > 0) --lane.admitted;
+  if (admitted && lane.admitted > 0) --lane.admitted;
   ++counts_.failed;
   changed_.notify_all();
 }
@@ -135,6 +136,7 @@ void Controller::set_limit(StreamRef stream, int limit) {
          " launches cannot be; give 1 or more, or 0 for none");
   const std::lock_guard lock(mutex_);
   lane_of(stream).limit = limit;
+  if (limit > 0) limits_.store(true, std::memory_order_release);
   changed_.notify_all();
 }
 

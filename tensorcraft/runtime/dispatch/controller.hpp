@@ -3,6 +3,7 @@
 #include "tensorcraft/cuda/stream.hpp"
 #include "tensorcraft/runtime/memory/memory_device.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -34,11 +35,12 @@ class Controller {
   using MakeMark = std::function<std::unique_ptr<memory::Mark>(StreamRef)>;
   explicit Controller(MakeMark make_mark) : make_mark_(std::move(make_mark)) {}
 
-  // Before a launch, and after it: exactly one of the two for each admission. Waits on the host
-  // until fewer than the limit are in flight.
-  void admit(StreamRef stream);
-  void launched(StreamRef stream) noexcept;
-  void failed(StreamRef stream) noexcept;
+  // Before a launch: waits on the host until fewer than the limit are in flight. False if no stream
+  // has a limit, so that nothing was counted.
+  bool admit(StreamRef stream);
+  // After it, one of the two, with what admit() said.
+  void launched(StreamRef stream, bool admitted) noexcept;
+  void failed(StreamRef stream, bool admitted) noexcept;
   // A launch that was not made, or is known to have ended when it returns.
   void note_cancelled() noexcept;
   void note_completed() noexcept;
@@ -72,7 +74,8 @@ class Controller {
   void lose(Lane& lane) noexcept;
 
   const MakeMark make_mark_;
-  mutable std::mutex mutex_;  // guards all below
+  std::atomic<bool> limits_ = false;  // a stream has one, or had one
+  mutable std::mutex mutex_;          // guards all below
   std::condition_variable changed_;
   Lanes lanes_;
   std::map<int, std::vector<std::shared_ptr<memory::Mark>>> idle_;  // by device

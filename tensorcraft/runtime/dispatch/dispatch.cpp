@@ -19,6 +19,7 @@ struct CurrentTask {
   const std::atomic<bool>* cancelled = nullptr;
 };
 thread_local constinit CurrentTask current;
+thread_local constinit bool is_admitted = false;  // the launch that this thread is making
 
 Time now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
@@ -30,16 +31,16 @@ class Dispatcher final : public cuda::LaunchWatcher {
  public:
   void before(const cuda::LaunchNote& note) override {
     refuse_cancelled(note, Device::cuda(note.stream.device()));
-    if (!note.is_recorded) controller.admit(note.stream);
+    if (!note.is_recorded) is_admitted = controller.admit(note.stream);
   }
   void after(const cuda::LaunchNote& note, bool launched) noexcept override {
     record(note, Device::cuda(note.stream.device()),
            launched ? Outcome::launched : Outcome::failed);
     if (note.is_recorded) return;
     if (launched)
-      controller.launched(note.stream);
+      controller.launched(note.stream, is_admitted);
     else
-      controller.failed(note.stream);
+      controller.failed(note.stream, is_admitted);
   }
   void refuse_cancelled(const cuda::LaunchNote& note, Device device) {
     if (!current.cancelled || !current.cancelled->load(std::memory_order_relaxed)) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/runtime/memory/reclaimer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace tensorcraft::memory {
@@ -19,11 +20,30 @@ std::vector<std::shared_ptr<Reclaimer>> Reclaimers::alive() {
   return found;
 }
 
+// The one that is asked gives until another has what was used before, so that all of them drop in
+// one order.
 size_t Reclaimers::reclaim(size_t bytes) {
+  struct Asked {
+    std::shared_ptr<Reclaimer> reclaimer;
+    Reclaimer::LastUse oldest;
+  };
+  std::vector<Asked> all;
+  for (auto& reclaimer : alive()) {
+    const auto oldest = reclaimer->least_recent_use();
+    all.push_back({std::move(reclaimer), oldest});
+  }
   size_t given = 0;
-  for (const auto& reclaimer : alive()) {
-    if (given >= bytes) break;
-    given += reclaimer->reclaim(bytes - given);
+  while (given < bytes && !all.empty()) {
+    const auto first = std::ranges::min_element(all, {}, &Asked::oldest);
+    auto until = Reclaimer::LastUse::max();
+    for (const Asked& other : all)
+      if (&other != &*first) until = std::min(until, other.oldest);
+    const size_t more = first->reclaimer->reclaim(bytes - given, until);
+    given += more;
+    if (more == 0 || all.size() == 1)
+      all.erase(first);
+    else
+      first->oldest = first->reclaimer->least_recent_use();
   }
   return given;
 }

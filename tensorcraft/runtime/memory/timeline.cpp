@@ -34,7 +34,7 @@ uint32_t Timeline::lane_of(StreamRef stream, uint64_t id) {
     lane.id = id;
     lane.stream = stream;
     lane.lasts = lasts;
-    lane.ended = false;
+    lane.gone = lane.ended = lane.unused = false;
     lane.ordered.clear();
     known = lane_of_id_.emplace(id, index).first;
   }
@@ -48,7 +48,7 @@ Use Timeline::now(uint32_t index) noexcept {
   if (lane.ended) return {index, lane.open - 1};
   const Use use{index, lane.open};
   try {
-    if (!lane.lasts && device_.can_mark(lane.stream)) close(lane);
+    if (!lane.lasts && !lane.gone && device_.can_mark(lane.stream)) close(lane);
   } catch (...) {  // the epoch stays open
   }
   return use;
@@ -91,8 +91,8 @@ void Timeline::poll() {
   for (uint32_t index = 0; index < lanes_.size(); ++index) {
     Lane& lane = lanes_[index];
     poll(lane);
-    if (!lane.ended || lane.passed + 1 < lane.open) continue;
-    lane.ended = false;
+    if (!lane.ended || lane.unused || lane.passed + 1 < lane.open) continue;
+    lane.unused = true;
     unused_.push_back(index);
   }
 }
@@ -154,6 +154,7 @@ void Timeline::end(StreamRef stream) noexcept {
       lanes_, [stream](const Lane& known) { return known.lasts && known.stream == stream; });
   if (lane == lanes_.end()) return;
   lane->lasts = false;
+  lane->gone = true;
   lane_of_id_.erase(lane->id);
   any_ = false;
   // There is no later try, so a refusal that may pass is tried once more. Work that cannot be

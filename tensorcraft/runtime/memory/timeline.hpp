@@ -56,9 +56,11 @@ class Timeline {
     uint64_t id = 0;
     StreamRef stream;
     bool lasts = false;
-    bool ended = false;                                            // and all its epochs are marked
-    uint64_t open = 1;                                             // the epoch that work falls into
-    uint64_t passed = 0;                                           // all up to this one are done
+    bool gone = false;    // the stream, after its end
+    bool ended = false;   // gone, and its epochs are marked
+    bool unused = false;  // ended, and its work is done
+    uint64_t open = 1;    // the epoch that work falls into
+    uint64_t passed = 0;  // all up to this one are done
     std::deque<std::pair<uint64_t, std::unique_ptr<Mark>>> marks;  // by the epoch they closed
     std::vector<uint64_t> ordered;  // by lane: the epoch this one's later work comes after
   };

@@ -42,7 +42,7 @@ class LazyWeights::State final : public Reclaimer {
     const auto bytes = int64_t(file.info(name).nbytes());
     std::unique_lock lock(mutex_);
     Slot& slot = slots_[std::string(name)];
-    slot.last_use = ++clock_;
+    slot.last_use = std::chrono::steady_clock::now();
     wait_while_loading(slot, lock);
     if (slot.resource) return slot.resource;
     slot.loading = true;
@@ -69,10 +69,18 @@ class LazyWeights::State final : public Reclaimer {
     return known != slots_.end() && known->second.resource;
   }
 
-  size_t reclaim(size_t bytes) override {
+  size_t reclaim(size_t bytes, LastUse until) override {
     std::vector<Resource> dropped;  // freed once the lock is gone
     const std::lock_guard lock(mutex_);
-    return drop(bytes, dropped);
+    return drop(bytes, until, dropped);
+  }
+
+  LastUse least_recent_use() override {
+    LastUse oldest = LastUse::max();
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, slot] : slots_)
+      if (slot.is_idle()) oldest = std::min(oldest, slot.last_use);
+    return oldest;
   }
 
   std::vector<Resource> resident() {
@@ -99,7 +107,7 @@ class LazyWeights::State final : public Reclaimer {
     bool loading = false;  // by one thread, which alone changes what follows
     std::optional<uint64_t> checksum;
     bool was_loaded = false;
-    uint64_t last_use = 0;
+    LastUse last_use;
     // Only this slot has it: others get it from here, under the lock.
     bool is_idle() const { return resource && resource.use_count() == 1; }
   };
@@ -149,14 +157,15 @@ class LazyWeights::State final : public Reclaimer {
     std::vector<Resource> dropped;
     const std::lock_guard lock(mutex_);
     const int64_t over = counts_.resident_bytes + on_their_way_ - int64_t(quota_);
-    if (over > 0) drop(size_t(over), dropped);
+    if (over > 0) drop(size_t(over), LastUse::max(), dropped);
   }
 
-  // Moves idle tensors out, the least recently used first, until they have so many bytes.
-  size_t drop(size_t bytes, std::vector<Resource>& dropped) {
+  // Moves idle tensors that were last used at `until` or before out, the least recently used first,
+  // until they have so many bytes.
+  size_t drop(size_t bytes, LastUse until, std::vector<Resource>& dropped) {
     std::vector<Slot*> idle;
     for (auto& [name, slot] : slots_)
-      if (slot.is_idle()) idle.push_back(&slot);
+      if (slot.is_idle() && slot.last_use <= until) idle.push_back(&slot);
     std::ranges::sort(idle, {}, &Slot::last_use);
     dropped.reserve(idle.size());
     size_t given = 0;
@@ -178,7 +187,6 @@ class LazyWeights::State final : public Reclaimer {
   std::mutex mutex_;  // guards all below; not held while a tensor is loaded or freed
   std::condition_variable loaded_;
   std::map<std::string, Slot, std::less<>> slots_;
-  uint64_t clock_ = 0;
   int64_t on_their_way_ = 0;  // bytes of tensors that are being loaded
   LazyStatistics counts_;
 };
@@ -209,7 +217,9 @@ std::shared_ptr<const TensorResource> LazyWeights::get(std::string_view name,
 
 bool LazyWeights::is_resident(std::string_view name) const { return state_->is_resident(name); }
 
-size_t LazyWeights::drop(size_t bytes) const { return state_->reclaim(bytes); }
+size_t LazyWeights::drop(size_t bytes) const {
+  return state_->reclaim(bytes, Reclaimer::LastUse::max());
+}
 
 void LazyWeights::verify() const {
   if (!state_->has_checksums())

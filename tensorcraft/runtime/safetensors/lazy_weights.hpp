@@ -34,9 +34,9 @@ struct LazyStatistics {
 };
 
 // The tensors of a safetensors file, each loaded when it is first asked for. While an allocation
-// finds no room on the device, those that nobody holds are dropped, the least recently used first,
-// and loaded again when they are asked for next. A tensor that cannot be loaded is an error of its
-// own; the others can be had. A copy shares all. Safe for concurrent use.
+// finds no room on the device, those that nobody holds are dropped, the least recently used of all
+// files first, and loaded again when they are asked for next. A tensor that cannot be loaded is an
+// error of its own; the others can be had. A copy shares all. Safe for concurrent use.
 class LazyWeights {
  public:
   // Reads and checks the headers only; the errors of SafeTensors.

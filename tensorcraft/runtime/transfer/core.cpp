@@ -72,13 +72,17 @@ Core::Handle Core::submit(Request request, Time now) {
   if (request.produce && request.direction != Direction::h2d)
     fail(ErrorKind::value, "TransferEngine: only h2d can produce its bytes, not ",
          to_string(request.direction));
-  if (request.bytes > 0 && !(request.to && (request.from || request.produce)))
+  if (request.consume && request.direction != Direction::d2h)
+    fail(ErrorKind::value, "TransferEngine: only d2h can consume its bytes, not ",
+         to_string(request.direction));
+  if (request.bytes > 0 && !((request.to || request.consume) && (request.from || request.produce)))
     fail(ErrorKind::value, "TransferEngine: ", request.bytes, " bytes from ", request.from, " to ",
          request.to, ": an address is missing");
   auto record = std::make_shared<Record>();
   record->submitted = now;
   if (request.bytes > 0 && uses_host(request.direction))
-    record->is_staged = request.produce || device_->is_pageable(host_side(request));
+    record->is_staged =
+        request.produce || request.consume || device_->is_pageable(host_side(request));
   const size_t direct = request.ahead ? request.bytes : options_.direct_bytes;
   record->piece_bytes =
       record->is_staged ? staged_piece_bytes(request.bytes, options_.slot_bytes) : direct;
@@ -259,10 +263,11 @@ void Core::stage(Piece piece, Time now) {
   const void* const from = fills ? piece.from() : piece.slot->block.data;
   const size_t at = piece.at, bytes = piece.bytes;
   const uint64_t tag = next_tag_++;
-  if (piece.of->request.produce) {
-    const Handle of = piece.of;
+  if (const Handle of = piece.of; of->request.produce || of->request.consume) {
     staging_.emplace(tag, std::move(piece));
-    return stager_->start(tag, [=] { of->request.produce(to, at, bytes); });
+    return stager_->start(tag, [=] {
+      fills ? of->request.produce(to, at, bytes) : of->request.consume(from, at, bytes);
+    });
   }
   if (bytes <= options_.inline_bytes) {
     std::memcpy(to, from, bytes);
@@ -366,7 +371,8 @@ void Core::end(const Handle& record, State state, Time now) {
      : state == State::failed  ? lane.counts.failed
                                : lane.counts.cancelled);
   ended_.push_back({record, std::exchange(record->request.keep, nullptr),
-                    std::exchange(record->request.produce, nullptr)});
+                    std::exchange(record->request.produce, nullptr),
+                    std::exchange(record->request.consume, nullptr)});
 }
 
 Core::Mark Core::take_mark(StreamRef of) {

@@ -53,6 +53,7 @@ class Core {
     std::shared_ptr<const void> keep;
     // The same.
     std::function<void(void*, size_t, size_t)> produce;
+    std::function<void(const void*, size_t, size_t)> consume;
   };
   // Kind value for limits under which nothing could move.
   Core(std::unique_ptr<CopyDevice> device, std::unique_ptr<Stager> stager, Options options);

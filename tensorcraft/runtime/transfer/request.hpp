@@ -37,6 +37,8 @@ struct Request {
   // In the place of `from`, for h2d: writes the `bytes` of the source that begin at `at`. Called by
   // threads of the stager, several at a time; what it throws fails the transfer.
   std::function<void(void* to, size_t at, size_t bytes)> produce{};
+  // In the place of `to`, for d2h: takes the `bytes` of the source that begin at `at`, likewise.
+  std::function<void(const void* from, size_t at, size_t bytes)> consume{};
   Direction direction = Direction::h2d;
   int peer = 0;      // under Direction::peer: the index of the device that `to` belongs to
   int priority = 0;  // the highest first; equals go in the order of submission

@@ -22,9 +22,9 @@ class ControllerTest : public testing::Test {
       : memory_(sim_.handle()), controller_([this](StreamRef) { return memory_->make_mark(); }) {}
   // Enqueues work that counts itself, and the launch of it.
   void launch(StreamRef stream) {
-    controller_.admit(stream);
+    const bool admitted = controller_.admit(stream);
     sim_.enqueue(stream, [this] { ++ran_; });
-    controller_.launched(stream);
+    controller_.launched(stream, admitted);
     const uint64_t waiting = ++made_ - ran_;
     most_ = std::max(most_, waiting);
   }
@@ -92,10 +92,30 @@ TEST_F(ControllerTest, ALimitThatGoesLetsAllThrough) {
       "dispatch: a limit of -1 launches cannot be; give 1 or more, or 0 for none");
 }
 
+// A launch that was counted nowhere takes no place, and gives none back.
+TEST_F(ControllerTest, ALimitThatComesDuringALaunchHoldsForTheNext) {
+  const bool admitted = controller_.admit(stream(1));
+  EXPECT_FALSE(admitted);
+  controller_.set_limit(stream(1), 1);
+  EXPECT_TRUE(controller_.admit(stream(1)));
+  controller_.failed(stream(1), admitted);
+  std::atomic<bool> is_through = false;
+  std::jthread other([&] {
+    EXPECT_TRUE(controller_.admit(stream(1)));
+    is_through = true;
+    controller_.failed(stream(1), true);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(is_through);
+  controller_.failed(stream(1), true);
+  other.join();
+  EXPECT_TRUE(is_through);
+}
+
 TEST_F(ControllerTest, ARefusedLaunchGivesItsPlaceBack) {
   controller_.set_limit(stream(1), 1);
   controller_.admit(stream(1));
-  controller_.failed(stream(1));
+  controller_.failed(stream(1), true);
   launch(stream(1));
   controller_.note_cancelled();
   EXPECT_EQ(counts(), (Counts{.launched = 1, .failed = 1, .cancelled = 1, .in_flight = 1}));
@@ -108,11 +128,11 @@ TEST_F(ControllerTest, OneThreadWaitsForAnotherThatIsAboutToLaunch) {
   std::jthread other([&] {
     controller_.admit(stream(1));
     is_through = true;
-    controller_.failed(stream(1));
+    controller_.failed(stream(1), true);
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(is_through);
-  controller_.failed(stream(1));
+  controller_.failed(stream(1), true);
   other.join();
   EXPECT_TRUE(is_through);
 }
@@ -153,7 +173,7 @@ TEST_F(ControllerTest, ThreadsTogetherKeepTheLimit) {
           controller_.admit(stream(1));
           sim_.enqueue(stream(1), [&] { ++ran_; });
           if (++made - int64_t(ran_) > 5) over = true;
-          controller_.launched(stream(1));
+          controller_.launched(stream(1), true);
         }
       });
   }

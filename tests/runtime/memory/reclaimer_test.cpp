@@ -26,7 +26,7 @@ class Holder final : public Reclaimer {
     for (int i = 0; i < blocks; ++i) blocks_.push_back(pool.allocate(kMiB, {}));
   }
   ~Holder() override { give(std::numeric_limits<size_t>::max()); }
-  size_t reclaim(size_t bytes) override {
+  size_t reclaim(size_t bytes, LastUse) override {
     asked.push_back(bytes);
     return give(bytes);
   }
@@ -94,6 +94,38 @@ TEST_F(Reclaim, OfOneThatIsGoneIsNotAsked) {
   pool.free(all.data, {});
 }
 
+// Uses of two reclaimers in turns: what is given back is in the order of all of them.
+TEST_F(Reclaim, TakesWhatWasUsedLeastRecentlyOfAll) {
+  class Dated final : public Reclaimer {
+   public:
+    Dated(MemoryPool& pool, std::vector<int> moments)
+        : holder(pool, int(moments.size())), uses(std::move(moments)) {}
+    static LastUse at(int moment) { return LastUse(std::chrono::seconds(moment)); }
+    size_t reclaim(size_t bytes, LastUse until) override {
+      size_t given = 0;
+      while (given < bytes && !uses.empty() && at(uses[0]) <= until) {
+        given += holder.reclaim(1, until);
+        uses.erase(uses.begin());
+      }
+      return given;
+    }
+    LastUse least_recent_use() override { return uses.empty() ? LastUse::max() : at(uses[0]); }
+    Holder holder;
+    std::vector<int> uses;
+  };
+  const auto first = std::make_shared<Dated>(pool, std::vector{1, 4, 5, 8});
+  const auto second = std::make_shared<Dated>(pool, std::vector{2, 3, 6, 7});
+  pool.add(first);
+  pool.add(second);
+  EXPECT_EQ(pool.reclaim(3 * kMiB), 3 * kMiB);
+  EXPECT_EQ(first->uses, (std::vector{4, 5, 8}));
+  EXPECT_EQ(second->uses, (std::vector{6, 7}));
+  EXPECT_EQ(pool.reclaim(4 * kMiB), 4 * kMiB);
+  EXPECT_EQ(first->uses, std::vector{8});
+  EXPECT_TRUE(second->uses.empty());
+  EXPECT_EQ(pool.reclaim(4 * kMiB), kMiB);
+}
+
 TEST_F(Reclaim, MakesRoomForBlocksThatMove) {
   const auto held = holder(8);
   const BlockId block = pool.create(2 * kMiB, {});
@@ -116,9 +148,9 @@ TEST_F(Reclaim, MayHappenOnManyThreadsAtOnce) {
   class Locked final : public Reclaimer {
    public:
     explicit Locked(MemoryPool& pool) : holder(pool, 4) {}
-    size_t reclaim(size_t bytes) override {
+    size_t reclaim(size_t bytes, LastUse until) override {
       const std::lock_guard lock(mutex);
-      return holder.reclaim(bytes);
+      return holder.reclaim(bytes, until);
     }
     std::mutex mutex;
     Holder holder;

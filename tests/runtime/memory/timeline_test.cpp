@@ -119,6 +119,25 @@ TEST(Timeline, AStreamThatEndsUnmarkedKeepsItsLane) {
   EXPECT_FALSE(rig.timeline.can_order(use, rig.lane(rig.b)));
 }
 
+// A block that a stream used may go back long after that stream.
+TEST(Timeline, NeverMarksAStreamThatIsGone) {
+  Rig rig;
+  const uint32_t a = rig.lane(rig.a), b = rig.lane(rig.b);
+  rig.timeline.end(rig.a);
+  rig.sim.run(rig.a);
+  rig.timeline.poll();  // its work is done, another stream may have the lane
+  rig.sim.fail_at(1, 1);
+  rig.timeline.end(rig.b);  // unmarked
+  rig.sim.fail_at(0);
+  const int marks = rig.sim.marks;
+  EXPECT_TRUE(rig.timeline.passed(rig.timeline.now(a)));
+  EXPECT_FALSE(rig.timeline.passed(rig.timeline.now(b)));
+  rig.timeline.poll();
+  EXPECT_EQ(rig.sim.marks, marks);
+  EXPECT_EQ(rig.lane(SimulatedDevice::stream(3)), a);
+  EXPECT_NE(rig.lane(SimulatedDevice::stream(4)), a);  // it was handed out once
+}
+
 TEST(Timeline, ARefusalAtTheEndIsTriedOnceMore) {
   Rig rig;
   const Use use = rig.timeline.now(rig.lane(rig.a));

@@ -137,6 +137,23 @@ TEST_F(LazyWeightsTest, DropGivesAsMuchAsIsAskedFor) {
   EXPECT_EQ(pool_.statistics().live_blocks, 0);
 }
 
+TEST_F(LazyWeightsTest, FilesDropInOneOrderOfUse) {
+  const LazyWeights other(path_, Device::cpu(), {.source = &pool_});
+  weights_.get("t0");
+  other.get("t1");
+  weights_.get("t2");
+  other.get("t3");  // in the place of t0
+  EXPECT_FALSE(weights_.is_resident("t0"));
+  weights_.get("t4");  // in the place of t1
+  EXPECT_FALSE(other.is_resident("t1"));
+  EXPECT_TRUE(weights_.is_resident("t2"));
+  const Block blocks[] = {pool_.allocate(kBytes, {}), pool_.allocate(kBytes, {})};
+  EXPECT_FALSE(weights_.is_resident("t2"));
+  EXPECT_FALSE(other.is_resident("t3"));
+  EXPECT_TRUE(weights_.is_resident("t4"));
+  for (const Block& block : blocks) pool_.free(block.data, {});
+}
+
 TEST_F(LazyWeightsTest, HasAQuotaOfItsOwn) {
   const LazyWeights weights(path_, Device::cpu(), {.quota = 2 * kBytes});
   for (int i = 0; i < kTensors; ++i) {
