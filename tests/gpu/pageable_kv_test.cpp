@@ -19,7 +19,7 @@
 namespace tensorcraft::test {
 namespace {
 
-const Device kGpu = Device::cuda(0);
+const Device kCudaDevice = Device::cuda(0);
 
 class GpuPageableKv : public testing::Test {
  protected:
@@ -36,7 +36,7 @@ Tensor pages(int64_t n, int64_t of, unsigned seed) {
   std::ranges::shuffle(first, std::mt19937(seed));
   std::vector<int64_t> all;
   for (int64_t i = 0; i < n; ++i) all.push_back(first[size_t(i / kPage)] * kPage + i % kPage);
-  return Tensor::from(all, {n}).to(kGpu);
+  return Tensor::from(all, {n}).to(kCudaDevice);
 }
 
 // No two of its words are equal, and other seeds have others.
@@ -66,7 +66,7 @@ TEST_F(GpuPageableKv, MovesTheBytesThatPageLockedMemoryMoves) {
     const int64_t layers = is_large ? 1 : 3, n = is_large ? 32 : 16384, moved = n - 16;
     const Dims shape{layers, n, bytes};
     const Tensor k = pattern(shape, 1), v = pattern(shape, 2);
-    const Tensor k_gpu = k.to(kGpu), v_gpu = v.to(kGpu);
+    const Tensor k_gpu = k.to(kCudaDevice), v_gpu = v.to(kCudaDevice);
     const Tensor here = pages(moved, n, 3), there = pages(moved, n, 4);
     Tensor k_plain = pattern(shape, 5), v_plain = pattern(shape, 6);
     const Tensor k_locked = pinned(shape, stream), v_locked = pinned(shape, stream);
@@ -77,8 +77,8 @@ TEST_F(GpuPageableKv, MovesTheBytesThatPageLockedMemoryMoves) {
     stream.ref().synchronize();
     EXPECT_EQ(std::memcmp(k_plain.data(), k_locked.data(), k_plain.nbytes()), 0) << bytes;
     EXPECT_EQ(std::memcmp(v_plain.data(), v_locked.data(), v_plain.nbytes()), 0) << bytes;
-    const Tensor k_back = pattern(shape, 7).to(kGpu), v_back = pattern(shape, 8).to(kGpu);
-    const Tensor k_same = k_back.to(kGpu), v_same = v_back.to(kGpu);
+    const Tensor k_back = pattern(shape, 7).to(kCudaDevice), v_back = pattern(shape, 8).to(kCudaDevice);
+    const Tensor k_same = k_back.to(kCudaDevice), v_same = v_back.to(kCudaDevice);
     transfer_hicache_all_layer(k_back, v_back, here, k_plain, v_plain, there);
     std::memset(k_plain.data(), 0xee, k_plain.nbytes());  // it has been read
     transfer_hicache_all_layer(k_same, v_same, here, k_locked, v_locked, there);
@@ -108,7 +108,7 @@ TEST_F(GpuPageableKv, IsFasterThanTheDriversCopyOfPageableMemory) {
     const int64_t moved = kBytes / bytes, n = 2 * moved;
     const Tensor here = pages(moved, n, 1), there = pages(moved, n, 2);
     const Dims shape{n, bytes};
-    const Tensor k(DType::uint8, shape, kGpu), v(DType::uint8, shape, kGpu);
+    const Tensor k(DType::uint8, shape, kCudaDevice), v(DType::uint8, shape, kCudaDevice);
     const Tensor k_plain = pattern(shape, 1), v_plain = pattern(shape, 2);
     const Tensor k_locked = pinned(shape, StreamRef()), v_locked = pinned(shape, StreamRef());
     const auto gb_per_s = [&](double ms) { return 2 * double(kBytes) / ms / 1e6; };

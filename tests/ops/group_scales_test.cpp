@@ -21,14 +21,11 @@ namespace tensorcraft {
 namespace {
 
 using kernel::gemm::Config, kernel::gemm::Promotion;
-using test::doubles, test::expect_error, test::normal_tensor, test::places, test::tensor_of;
+using test::doubles, test::expect_error, test::integers, test::normal_tensor, test::places;
 
 constexpr DType kE4m3 = DType::float8_e4m3fn;
 using Integers = std::vector<int32_t>;
 
-Tensor integers(const Integers& elements, Device device = Device::cpu()) {
-  return tensor_of<int32_t>(DType::int32, elements, {int64_t(elements.size())}, device);
-}
 // Factors between 0.5 and 2, none like another.
 Tensor scales(const Dims& shape, Device device = Device::cpu()) {
   Tensor t(DType::float32, shape);

@@ -22,14 +22,11 @@ namespace {
 
 using kernel::gemm::Config;
 using test::expect_error;
+using test::integers;
 using test::places;
-using test::tensor_of;
 using test::values;
 using Integers = std::vector<int32_t>;
 
-Tensor integers(const Integers& elements, Device device = Device::cpu()) {
-  return tensor_of<int32_t>(DType::int32, elements, {int64_t(elements.size())}, device);
-}
 Tensor ones(const Dims& shape, Device device = Device::cpu()) {
   Tensor t(DType::float32, shape);
   std::fill_n(t.data_as<float>(), t.size(), 1.0f);

@@ -72,7 +72,7 @@ Dims shape_of(HicacheLayout layout, int64_t layers, int64_t num_tokens, int64_t 
   return {};
 }
 
-struct Case {
+struct MoveCase {
   int64_t layers, num_tokens, count, bytes;
   HicacheLayout dst, src;
   Device dst_place, src_place;
@@ -80,7 +80,7 @@ struct Case {
 };
 
 // What differs from the same call on the CPU.
-std::string difference(const Case& c) {
+std::string difference(const MoveCase& c) {
   const Dims to = shape_of(c.dst, c.layers, c.num_tokens, c.bytes),
              from = shape_of(c.src, c.layers, c.num_tokens, c.bytes);
   const Tensor k = random_bytes(from, 1), v = random_bytes(from, 2);

@@ -28,6 +28,10 @@ Tensor tensor_of(DType dtype, const std::vector<T>& elements, const Dims& shape,
   return t;
 }
 
+inline Tensor integers(const std::vector<int32_t>& elements, Device device = Device::cpu()) {
+  return tensor_of<int32_t>(DType::int32, elements, {int64_t(elements.size())}, device);
+}
+
 // An element of a float32 tensor whose memory the host sees.
 inline float at(const Tensor& t, int64_t i) { return t.data_as<float>()[i]; }
 
