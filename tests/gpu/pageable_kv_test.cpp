@@ -77,7 +77,8 @@ TEST_F(GpuPageableKv, MovesTheBytesThatPageLockedMemoryMoves) {
     stream.ref().synchronize();
     EXPECT_EQ(std::memcmp(k_plain.data(), k_locked.data(), k_plain.nbytes()), 0) << bytes;
     EXPECT_EQ(std::memcmp(v_plain.data(), v_locked.data(), v_plain.nbytes()), 0) << bytes;
-    const Tensor k_back = pattern(shape, 7).to(kCudaDevice), v_back = pattern(shape, 8).to(kCudaDevice);
+    const Tensor k_back = pattern(shape, 7).to(kCudaDevice),
+                 v_back = pattern(shape, 8).to(kCudaDevice);
     const Tensor k_same = k_back.to(kCudaDevice), v_same = v_back.to(kCudaDevice);
     transfer_hicache_all_layer(k_back, v_back, here, k_plain, v_plain, there);
     std::memset(k_plain.data(), 0xee, k_plain.nbytes());  // it has been read

@@ -112,10 +112,10 @@ def test_pageable_memory_there_and_back(layout: str) -> None:
     k_gpu, v_gpu = put("cuda:0", k, v)
     near, far = order(3001, tokens, 3), order(3001, tokens, 4)
     near_gpu, far_gpu = put("cuda:0", near, far)
-    k_host, v_host = np.full(shape, np.nan, np.float32), np.full(shape, np.nan, np.float32)
+    k_host, v_host = (tc.full(shape, float("nan"), dtype=tc.float32, device="cpu") for _ in range(2))
     tc.transfer_hicache_all_layer(k_host, v_host, far_gpu, k_gpu, v_gpu, near_gpu, dst_layout=layout)
-    by_layer = (k_host, v_host) if layout == "layer_first" else (k_host.swapaxes(0, 1), v_host.swapaxes(0, 1))
-    for there, here in zip(by_layer, (k, v), strict=True):
+    came = [t.numpy() if layout == "layer_first" else t.numpy().swapaxes(0, 1) for t in (k_host, v_host)]
+    for there, here in zip(came, (k, v), strict=True):
         np.testing.assert_array_equal(there[:, far], here[:, near])
         assert np.isnan(np.delete(there, far, axis=1)).all()
     k_back, v_back = tc.zeros_like(k_gpu), tc.zeros_like(v_gpu)

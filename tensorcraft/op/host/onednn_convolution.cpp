@@ -126,74 +126,105 @@ struct Maker {
   }
 };
 
-void prepare(const Library& lib, const Convolution& c, const Slice& s, Prepared& to) {
-  const Inputs rows = inputs_of(c.rows, s.row, s.rows),
-               columns = inputs_of(c.columns, 0, c.columns.out);
-  if (rows.size == 0 || columns.size == 0) return;  // padding alone
-  Maker make{lib, to};
-  Desc x(lib.memory_desc_destroy), w(lib.memory_desc_destroy), bias(lib.memory_desc_destroy),
-      out(lib.memory_desc_destroy), any_x(lib.memory_desc_destroy), any_w(lib.memory_desc_destroy),
-      any_out(lib.memory_desc_destroy);
-  const int64_t channels = c.groups * c.channels, filters = c.groups * s.filters;
-  // oneDNN has fast code for channels last, without gaps; the stride of one image says nothing.
-  const auto image = [&](Desc& given, Desc& any, std::initializer_list<int64_t> dims,
-                         const ImageStrides& at) {
-    const int64_t* const size = dims.begin();
-    const int64_t sample = s.images == 1 ? size[2] * at.row : at.sample;
-    make.describe(given, c.dtype, dims, {sample, at.channel, at.row, at.column});
-    const bool is_plain = at.channel == 1 && at.column == size[1] && at.row == size[3] * size[1] &&
-                          sample == size[2] * at.row;
-    if (!is_plain) make.describe_any(any, c.dtype, dims);
-  };
-  image(x, any_x, {s.images, channels, rows.size, columns.size}, c.x_at);
-  image(out, any_out, {s.images, filters, s.rows, c.columns.out}, c.out_at);
+// The tensors of a slice as they are given, and in an order that oneDNN chooses: it has fast code
+// for channels last without gaps, so images that lie so are left as they are.
+struct Tensors {
+  explicit Tensors(const Library& lib)
+      : x(lib.memory_desc_destroy),
+        w(lib.memory_desc_destroy),
+        bias(lib.memory_desc_destroy),
+        out(lib.memory_desc_destroy),
+        any_x(lib.memory_desc_destroy),
+        any_w(lib.memory_desc_destroy),
+        any_out(lib.memory_desc_destroy) {}
+  Desc x, w, bias, out, any_x, any_w, any_out;
+};
+
+// The stride of one image says nothing.
+void describe_image(Maker& make, DType dtype, std::initializer_list<int64_t> dims,
+                    const ImageStrides& at, Desc& given, Desc& any) {
+  const int64_t* const size = dims.begin();
+  const int64_t sample = size[0] == 1 ? size[2] * at.row : at.sample;
+  make.describe(given, dtype, dims, {sample, at.channel, at.row, at.column});
+  const bool is_plain = at.channel == 1 && at.column == size[1] && at.row == size[3] * size[1] &&
+                        sample == size[2] * at.row;
+  if (!is_plain) make.describe_any(any, dtype, dims);
+}
+
+void describe_weights(Maker& make, const Convolution& c, const Slice& s, Tensors& t) {
   const ImageStrides& at = c.w_at;
-  const auto weights = [&](std::initializer_list<int64_t> dims,
-                           std::initializer_list<int64_t> strides) {
-    make.describe(w, c.dtype, dims, strides);
-    make.describe_any(any_w, c.dtype, dims);
+  const auto describe = [&](std::initializer_list<int64_t> dims,
+                            std::initializer_list<int64_t> strides) {
+    make.describe(t.w, c.dtype, dims, strides);
+    make.describe_any(t.any_w, c.dtype, dims);
   };
   if (c.groups == 1)
-    weights({s.filters, c.channels, c.rows.taps, c.columns.taps},
-            {at.sample, at.channel, at.row, at.column});
+    describe({s.filters, c.channels, c.rows.taps, c.columns.taps},
+             {at.sample, at.channel, at.row, at.column});
   else
-    weights({c.groups, c.filters, c.channels, c.rows.taps, c.columns.taps},
-            {c.filters * at.sample, at.sample, at.channel, at.row, at.column});
-  if (c.bias) make.describe(bias, c.dtype, {filters}, {1});
-  if (!make.ok) return;
+    describe({c.groups, c.filters, c.channels, c.rows.taps, c.columns.taps},
+             {c.filters * at.sample, at.sample, at.channel, at.row, at.column});
+}
 
+// Null if oneDNN has no fast code for it.
+void make_convolution(Maker& make, const Convolution& c, const Inputs& rows, const Inputs& columns,
+                      const Tensors& t, Handle<dnnl_primitive_desc_t>& desc) {
+  const Library& lib = make.lib;
   const dnnl_dims_t strides = {c.rows.stride, c.columns.stride},
                     dilates = {c.rows.dilation - 1, c.columns.dilation - 1},
                     before = {rows.before, columns.before}, after = {rows.after, columns.after};
   Handle<dnnl_primitive_attr_t> attributes(lib.primitive_attr_destroy);
-  Handle<dnnl_primitive_desc_t> desc(lib.primitive_desc_destroy);
-  make.check(lib.primitive_attr_create(&attributes.value));
+  if (make.ok) make.check(lib.primitive_attr_create(&attributes.value));
   if (make.ok)
     make.check(lib.primitive_attr_set_fpmath_mode(attributes.value, dnnl_fpmath_mode_strict));
   if (make.ok)
     make.check(lib.convolution_forward_primitive_desc_create(
         &desc.value, lib.engine, dnnl_forward_inference, dnnl_convolution_direct,
-        any_x.value ? any_x.value : x.value, any_w.value, bias.value,
-        any_out.value ? any_out.value : out.value, strides, dilates, before, after,
+        t.any_x.value ? t.any_x.value : t.x.value, t.any_w.value, t.bias.value,
+        t.any_out.value ? t.any_out.value : t.out.value, strides, dilates, before, after,
         attributes.value));
-  if (!make.ok || !has_fast_code(lib, desc.value)) return;
+  if (make.ok) make.ok = has_fast_code(lib, desc.value);
+}
+
+// What moves elements to the order of a convolution and back, and memory objects for all of them.
+void make_moves(Maker& make, const_dnnl_primitive_desc_t desc, const Tensors& t) {
+  Prepared& to = make.to;
   const auto as_read = [&](dnnl_query_t what) {
-    return lib.primitive_desc_query_md(desc.value, what, 0);
+    return make.lib.primitive_desc_query_md(desc, what, 0);
   };
   const const_dnnl_memory_desc_t own_x = as_read(dnnl_query_src_md),
                                  own_w = as_read(dnnl_query_weights_md),
                                  own_out = as_read(dnnl_query_dst_md);
-  make.make_reorder(to.pack_x, x.value, own_x);
-  make.make_reorder(to.pack_w, w.value, own_w);
-  make.make_reorder(to.unpack_out, own_out, out.value);
+  make.make_reorder(to.pack_x, t.x.value, own_x);
+  make.make_reorder(to.pack_w, t.w.value, own_w);
+  make.make_reorder(to.unpack_out, own_out, t.out.value);
   make.make_memory(kX, own_x);
   make.make_memory(kW, own_w);
   make.make_memory(kOut, own_out);
-  make.make_memory(kGivenX, x.value);
-  make.make_memory(kGivenW, w.value);
-  make.make_memory(kGivenOut, out.value);
-  if (c.bias) make.make_memory(kBias, bias.value);
-  if (make.ok) make.check(lib.memory_desc_clone(&to.w_desc.value, own_w));
+  make.make_memory(kGivenX, t.x.value);
+  make.make_memory(kGivenW, t.w.value);
+  make.make_memory(kGivenOut, t.out.value);
+  if (t.bias.value) make.make_memory(kBias, t.bias.value);
+  if (make.ok) make.check(make.lib.memory_desc_clone(&to.w_desc.value, own_w));
+}
+
+void prepare(const Library& lib, const Convolution& c, const Slice& s, Prepared& to) {
+  const Inputs rows = inputs_of(c.rows, s.row, s.rows),
+               columns = inputs_of(c.columns, 0, c.columns.out);
+  if (rows.size == 0 || columns.size == 0) return;  // padding alone
+  Maker make{lib, to};
+  Tensors t(lib);
+  const int64_t channels = c.groups * c.channels, filters = c.groups * s.filters;
+  describe_image(make, c.dtype, {s.images, channels, rows.size, columns.size}, c.x_at, t.x,
+                 t.any_x);
+  describe_image(make, c.dtype, {s.images, filters, s.rows, c.columns.out}, c.out_at, t.out,
+                 t.any_out);
+  describe_weights(make, c, s, t);
+  if (c.bias) make.describe(t.bias, c.dtype, {filters}, {1});
+  Handle<dnnl_primitive_desc_t> desc(lib.primitive_desc_destroy);
+  make_convolution(make, c, rows, columns, t, desc);
+  if (!make.ok) return;
+  make_moves(make, desc.value, t);
   if (make.ok && lib.primitive_create(&to.convolution.value, desc.value) != dnnl_success)
     to.convolution.value = nullptr;
 }

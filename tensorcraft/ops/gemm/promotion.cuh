@@ -106,7 +106,8 @@ struct Promoter {
   ColumnScales<C> columns, next_columns;
 
   // Before the products of steps `first` to `last` of a tile.
-  TC_DEVICE void begin(const ParamsOf<C>& p, const BlockTile& tile, int first_row, int first, int last) {
+  TC_DEVICE void begin(const ParamsOf<C>& p, const BlockTile& tile, int first_row, int first,
+                       int last) {
     if constexpr (!by_block) return;
     batch = tile.batch;
     row = int(tile.row) + first_row;

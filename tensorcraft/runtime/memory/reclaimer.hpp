@@ -11,6 +11,7 @@ namespace tensorcraft {
 // Holds memory of an allocator that can be had again, such as weights whose file is at hand.
 class Reclaimer {
  public:
+  // A moment of use.
   using LastUse = std::chrono::steady_clock::time_point;
   virtual ~Reclaimer() = default;
   // Gives at least so many bytes back to the allocator, all it can spare if that is less, of what
