@@ -55,7 +55,7 @@ def one_layer(element: int, source: str, target: str, quota: int | None) -> dict
     times = interleaved_gpu({"ours": move(), "naive": move(variant="naive"), "copy": copy}, repeats=10, warmup=3)
     ours = times["ours"]["median_ms"]
     return {
-        "case": f"{source} to {target}, {element} B, quota {quota or 'default'}", "us": ours * 1e3,
+        "name": "transfer_hicache", "case": f"{source} to {target}, {element} B, quota {quota or 'default'}", "us": ours * 1e3,
         "GB/s": BYTES / ours / 1e6, "of copy": times["copy"]["median_ms"] / ours,
         "of naive": times["naive"]["median_ms"] / ours,
     }  # fmt: skip
@@ -77,7 +77,7 @@ def all_layers(tokens: int, element: int, source: str, target: str) -> dict[str,
     times = interleaved_gpu({"together": together, "apart": apart}, repeats=20, warmup=5)
     ours = times["together"]["median_ms"]
     return {
-        "case": f"{LAYERS} layers, {tokens} tokens of {element} B, {source} to {target}", "us": ours * 1e3,
+        "name": "transfer_hicache", "case": f"{LAYERS} layers, {tokens} tokens of {element} B, {source} to {target}", "us": ours * 1e3,
         "GB/s": 2 * LAYERS * tokens * element / ours / 1e6, "of a launch a layer": times["apart"]["median_ms"] / ours,
     }  # fmt: skip
 
