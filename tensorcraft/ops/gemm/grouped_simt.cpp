@@ -191,7 +191,6 @@ constexpr auto kPersistentBytes = of_groups(std::array{
     bytes::scaled(byte_tile(kByRows, 4, Promotion::plain)),
     bytes::gated(bytes::scaled(byte_tile(kByRows, 4, Promotion::plain))),
     few_bytes(32, 14, kEngineSlots, 4, Promotion::plain),
-    few_bytes(32, 14, kEngineSlots, 4, Promotion::by_square),
     few_bytes(32, 14, kByRows, 1, Promotion::plain),
     bytes::scaled(few_bytes(32, 14, kByRows, 4, Promotion::plain)),
     few_bytes(16, 16, kEngineSlots, 4, Promotion::plain),
