@@ -13,7 +13,7 @@ struct ChunkThread {
   static constexpr uint32_t none = ~0u;
 
   const Params& p;
-  BucketShared<T, C>& shared;
+  BucketShared<C>& shared;
   WarpShare<C> share;
   uint32_t words[each];  // columns until rows are known
   uint32_t keys[each];   // buckets, and above them ranks; none: no element
@@ -108,7 +108,7 @@ struct ChunkThread {
 struct BucketChunks {
   template <class T, class I, Config C>
   TC_DEVICE static void run(const Params& p) {
-    auto& shared = dynamic_shared<BucketShared<T, C>>();
+    auto& shared = dynamic_shared<BucketShared<C>>();
     static_assert(sizeof(shared) <= bucket_shared_bytes(C));
     const Chunk<I> chunk(p);
     const int size = chunk.begin < chunk.end ? int(chunk.end - chunk.begin) : 0;
@@ -123,7 +123,7 @@ struct BucketChunks {
     shared.places.scan(shared.sums, p.buckets);
     thread.place(chunk.begin);
     __syncthreads();
-    Carried<T>* const to = carried_elements<T>(p) + int64_t(blockIdx.x) * p.chunk;
+    Carried* const to = carried_elements(p) + int64_t(blockIdx.x) * p.chunk;
     const int kept = int(shared.places.begin[p.buckets]);
     for (int i = int(threadIdx.x); i < kept; i += C.threads) to[i] = shared.elements[i];
     for (int bucket = int(threadIdx.x); bucket <= p.buckets; bucket += C.threads)

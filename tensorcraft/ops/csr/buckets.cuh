@@ -15,21 +15,18 @@
 
 namespace tensorcraft::kernel::csr {
 
-// An element on its way: its row, and in the low bits its column within the bucket.
-template <class T>
+// An element on its way: its row, and in the low bits its column within the bucket. A value of 2
+// bytes is widened, so that a block leaves no byte unwritten.
 struct alignas(kCarriedBytes) Carried {
   uint32_t word;
-  T value;
+  int32_t value;
 };
 
 template <class A>
 TC_DEVICE A* in_workspace(const Params& p, int64_t bytes) {
   return reinterpret_cast<A*>(static_cast<unsigned char*>(p.workspace) + bytes);
 }
-template <class T>
-TC_DEVICE Carried<T>* carried_elements(const Params& p) {
-  return in_workspace<Carried<T>>(p, 0);
-}
+TC_DEVICE Carried* carried_elements(const Params& p) { return in_workspace<Carried>(p, 0); }
 TC_DEVICE uint32_t* bucket_totals(const Params& p) {
   return in_workspace<uint32_t>(p, totals_at(p));
 }
@@ -168,11 +165,11 @@ struct WarpShare {
 // a block:
 struct Part {
   int bucket;               // -1: it has none
+  int size;                 // beside the other int, so that no byte is left unwritten
   int64_t begin, elements;  // of the bucket, in the result and in all
   int64_t index;            // among those of the bucket
   int64_t number;           // among all
   int64_t first;            // element of the bucket
-  int size;
 
   TC_DEVICE bool is_bucket() const { return size == elements; }
 };
@@ -188,12 +185,12 @@ struct Chunks {
 };
 
 // All shared memory of a block.
-template <class T, Config C>
+template <Config C>
 struct BucketShared {
   static constexpr int size = elements_of_block(C);
 
   union {
-    Carried<T> elements[size];
+    Carried elements[size];
     uint32_t rows[size];  // of the elements of a chunk
   };
   KeyPlaces<C> places;
@@ -223,12 +220,12 @@ TC_DEVICE AllParts find_part(const Params& p, int64_t number, BlockScan& sums, P
     if (index < 0 || index >= parts) continue;
     const int64_t left = elements - index * kMost;
     shared = {.bucket = bucket,
+              .size = int(left < kMost ? left : kMost),
               .begin = int64_t(uint32_t(before)),
               .elements = elements,
               .index = index,
               .number = number,
-              .first = index * kMost,
-              .size = int(left < kMost ? left : kMost)};
+              .first = index * kMost};
   }
   __syncthreads();
   return {int64_t(uint32_t(all)), all >> 32};
@@ -236,8 +233,8 @@ TC_DEVICE AllParts find_part(const Params& p, int64_t number, BlockScan& sums, P
 
 // Brings the part's elements to shared memory: each run by some lanes, by as many as suit its
 // length in the mean. Between barriers.
-template <class T, Config C>
-TC_DEVICE void gather(const Params& p, const Part& part, Chunks& shared, Carried<T>* elements) {
+template <Config C>
+TC_DEVICE void gather(const Params& p, const Part& part, Chunks& shared, Carried* elements) {
   constexpr int kAhead = 4;
   const uint32_t* const begins = run_begins(p, part.bucket);
   const uint16_t* const places = run_places(p, part.bucket);
@@ -246,8 +243,10 @@ TC_DEVICE void gather(const Params& p, const Part& part, Chunks& shared, Carried
   if (!part.is_bucket()) {
     const auto begin_of = [&](int64_t chunk) { return int64_t(begins[chunk]); };
     const int warp = int(threadIdx.x) / kWarpSize;
-    if (warp == 0) shared.first = last_up_to(p.chunks, part.first, begin_of);
-    if (warp == 1) shared.last = last_up_to(p.chunks, end - 1, begin_of);
+    if (warp < 2) {
+      const int64_t chunk = last_up_to(p.chunks, warp == 0 ? part.first : end - 1, begin_of);
+      if (int(threadIdx.x) % kWarpSize == 0) (warp == 0 ? shared.first : shared.last) = chunk;
+    }
     __syncthreads();
     first = shared.first;
     last = shared.last;
@@ -256,7 +255,7 @@ TC_DEVICE void gather(const Params& p, const Part& part, Chunks& shared, Carried
   while (lanes < C.threads && lanes * (last - first + 1) < part.size) lanes *= 2;
   const int lane = int(threadIdx.x) % lanes, groups = C.threads / lanes;
   for (int64_t chunk = first + int(threadIdx.x) / lanes; chunk <= last; chunk += kAhead * groups) {
-    const Carried<T>* from[kAhead];
+    const Carried* from[kAhead];
     int to[kAhead], size[kAhead];
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
@@ -266,7 +265,7 @@ TC_DEVICE void gather(const Params& p, const Part& part, Chunks& shared, Carried
       const int64_t low = run > part.first ? run : part.first;
       size[i] = exists ? int((run_end < end ? run_end : end) - low) : 0;
       to[i] = int(low - part.first);
-      from[i] = carried_elements<T>(p) + own * p.chunk + places[own] + (low - run);
+      from[i] = carried_elements(p) + own * p.chunk + places[own] + (low - run);
     }
 #pragma unroll
     for (int i = 0; i < kAhead; ++i)

@@ -8,9 +8,9 @@
 namespace tensorcraft::kernel::csr {
 
 struct CountParts {
-  template <class T, Config C>
+  template <Config C>
   TC_DEVICE static void run(const Params& p) {
-    auto& shared = dynamic_shared<BucketShared<T, C>>();
+    auto& shared = dynamic_shared<BucketShared<C>>();
     const uint32_t columns = 1u << p.low_bits;
     uint32_t* const counts = shared.places.begin;
     for (int64_t number = blockIdx.x;; number += gridDim.x) {
@@ -19,7 +19,7 @@ struct CountParts {
       const Part part = shared.part;
       if (part.is_bucket()) continue;
       for (uint32_t c = threadIdx.x; c < columns; c += C.threads) counts[c] = 0;
-      gather<T, C>(p, part, shared.chunks, shared.elements);
+      gather<C>(p, part, shared.chunks, shared.elements);
       for (int i = int(threadIdx.x); i < part.size; i += C.threads)
         atomic_add(&counts[shared.elements[i].word & (columns - 1)], 1u);
       __syncthreads();

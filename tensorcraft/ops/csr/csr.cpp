@@ -116,8 +116,7 @@ void sort_by_buckets(op::Plan& plan, const Problem& q, const DeviceInfo& device)
   plan.workspace_bytes = size_t(part_counts_at(p) + (parts << p.low_bits) * 2);
   plan.add_preparation(step(kBucketChunks, types, start_of_buckets(p.chunks)), p);
   plan.add_preparation(step(kScanRuns, {&q.index, 1}, Start{{}, p.buckets}), p);
-  plan.add_preparation(step(kCountParts, {types, 1}, start_of_buckets(blocks_of_counts(p, gpu))),
-                       p);
+  plan.add_preparation(step(kCountParts, {}, start_of_buckets(blocks_of_counts(p, gpu))), p);
 }
 
 void complete_transpose(op::Plan& plan, std::string_view variant, const Problem& q,

@@ -48,7 +48,7 @@ simt::OperatorInstances instances() {
           {"place_chunks", simt::list<PlaceChunks, kConfigs>(Both{})},
           {"bucket_chunks", simt::list<BucketChunks, kBuckets>(Both{})},
           {"scan_runs", simt::list<ScanRuns, kConfigs>(Indices{})},
-          {"count_parts", simt::list<CountParts, kBuckets>(Elements{})},
+          {"count_parts", simt::list<CountParts, kBuckets>(simt::AnyOf<simt::Types<>>{})},
           {"place_parts", simt::list<PlaceParts, kBuckets>(Both{})},
           {"sort_columns", simt::list<SortColumns, kConfigs>(Both{})}};
 }

@@ -12,17 +12,17 @@ struct PartBlock {
   static constexpr int each = kElementsOfThread;
 
   const Params& p;
-  BucketShared<T, C>& shared;
+  BucketShared<C>& shared;
   const Part& part;
   const int columns;  // of the bucket
 
-  TC_DEVICE PartBlock(const Params& params, BucketShared<T, C>& memory)
+  TC_DEVICE PartBlock(const Params& params, BucketShared<C>& memory)
       : p(params), shared(memory), part(memory.part), columns(1 << params.low_bits) {}
 
   // The same elements by columns. Between barriers.
   TC_DEVICE void sort() {
     const WarpShare<C> share(part.size);
-    Carried<T> own[each];
+    Carried own[each];
     uint32_t ranks[each / 2] = {};  // two in a word
 #pragma unroll
     for (int i = 0; i < each; ++i) {
@@ -84,10 +84,10 @@ struct PartBlock {
 
   TC_DEVICE void write() const {
     for (int i = int(threadIdx.x); i < part.size; i += C.threads) {
-      const Carried<T> own = shared.elements[i];
+      const Carried own = shared.elements[i];
       const int column = int(own.word) & (columns - 1);
       const int64_t at = uint32_t(shared.column_begins[column] + uint32_t(i));
-      element_of<T>(p.data, at) = own.value;
+      element_of<T>(p.data, at) = T(own.value);
       element_of<I>(p.indices, at) = I(own.word >> p.low_bits);
     }
   }
@@ -96,11 +96,11 @@ struct PartBlock {
 struct PlaceParts {
   template <class T, class I, Config C>
   TC_DEVICE static void run(const Params& p) {
-    auto& shared = dynamic_shared<BucketShared<T, C>>();
+    auto& shared = dynamic_shared<BucketShared<C>>();
     const AllParts all = find_part<C>(p, blockIdx.x, shared.sums, shared.part);
     if (PartBlock<T, I, C> block(p, shared); block.part.bucket >= 0) {
       shared.places.clear(block.columns);
-      gather<T, C>(p, block.part, shared.chunks, shared.elements);
+      gather<C>(p, block.part, shared.chunks, shared.elements);
       block.sort();
       block.begin_columns();
       block.write();

@@ -33,6 +33,7 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .file = "11_persistent.cuh",
      .idea = "warp_specialized, blocks and clusters that take tile after tile",
      .choose = as_wanted<persistent>,
+     .spills = "groups of float8 by squares keep a few addresses in memory while a tile is summed",
      .begins_itself = true,
      .weigh = weigh_expected<weigh_persistent>},
     {.name = "split_k",
