@@ -110,8 +110,10 @@ class Call {
     const DType whole = is_plain ? whole_dtype(p) : DType::int64;
     arrays_.push_back(to_array(object, name(), called, given_stream_, whole));
     ArrayArgument& a = arrays_.back();
-    if (!a.is_number() || PyFloat_Check(object.ptr())) return;
+    if (!a.is_number()) return;
     const auto& takes = p.dtypes;
+    a.is_float32 = takes.size() == 1 && takes[0] == DType::float32;
+    if (PyFloat_Check(object.ptr())) return;
     a.keeps_dtype = has(takes, DType::int32) || (!takes.empty() && takes[0] == DType::bool_);
     if (a.keeps_dtype && a.view.dtype() == DType::int64) a.view = {nullptr, whole, {}};
   }
@@ -258,7 +260,8 @@ class Call {
                                       : to_stream(given_stream_, device_.index);
   }
 
-  // A number takes the dtype of the array beside it if that can hold its kind.
+  // A number takes the dtype of the array beside it if that can hold its kind. A factor of codes is
+  // none of them.
   void make_scalar(ArrayArgument& a) {
     DType dtype = a.view.dtype();
     const ArrayArgument* beside = nullptr;
@@ -271,7 +274,10 @@ class Call {
       // The condition of where is bool, whatever is beside it.
       const auto& taken = description_.dtypes;
       const bool stays = &a == arrays_.data() && taken.size() == 1 && taken[0] == dtype;
-      if (fits && !stays) dtype = theirs;
+      if (a.is_float32 && dtype_bytes(theirs) == 1 && theirs != DType::bool_)
+        dtype = DType::float32;
+      else if (fits && !stays)
+        dtype = theirs;
     }
     PyTensor t = to_scalar(a.object, dtype);
     a.view = t.view;
