@@ -92,7 +92,8 @@ class Call {
   // A tensor as explain() asks about it on a device: one of the host stays there if the operator
   // reaches it.
   TensorView asked_about(const TensorView& t, const DeviceInfo& target) const {
-    const bool stays = has_mixed_devices_ && target.device == device_ && t.device() == Device::cpu();
+    const bool stays =
+        has_mixed_devices_ && target.device == device_ && t.device() == Device::cpu();
     return stays ? t : on_device(t, target.device);
   }
   // A stream of which only a number is known may be gone when its memory is freed.
