@@ -22,6 +22,7 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
 std::vector<std::string> arrays_of(std::string_view op) {
   std::vector<std::string> names;
   const op::Description& d = find_operator(op).description();
+  names.reserve(d.inputs.size() + d.options.size());
   for (const op::Parameter& p : d.inputs) names.emplace_back(p.name);
   for (const op::Parameter& p : d.options)
     if (p.kind == op::ParameterKind::tensor || p.or_tensor) names.emplace_back(p.name);
