@@ -47,6 +47,7 @@ std::vector<int64_t> read_tokens(const Side& side, int64_t count, StreamRef stre
                    stream);
   stream.synchronize();
   std::vector<int64_t> tokens;
+  tokens.reserve(size_t(count));
   for (int64_t i = 0; i < count; ++i)
     tokens.push_back(integer_at(bytes.data() - low, i * side.index_step, side.wide));
   return tokens;
@@ -213,8 +214,9 @@ void check_places(const op::PageableCall<Problem>& call) {
   };
   if (call.pageable.test(2)) refuse("idx_dst", "indices");
   if (call.pageable.test(5)) refuse("idx_src", "indices");
-  for (const auto& [side, k, what] : {std::tuple(&p.dst, 0, kDstCaches), {&p.src, 3, kSrcCaches}}) {
-    const bool keys = call.pageable.test(size_t(k)), values = call.pageable.test(size_t(k + 1));
+  for (const auto& [side, k, what] :
+       {std::tuple(&p.dst, size_t(0), kDstCaches), {&p.src, size_t(3), kSrcCaches}}) {
+    const bool keys = call.pageable.test(k), values = call.pageable.test(k + 1);
     if ((keys || values) && side->k_layers)
       refuse(join(keys ? "k" : "v", k == 0 ? "_ptr_dst" : "_ptr_src"), "a table of layers");
     if (keys != values)
