@@ -4,8 +4,10 @@
 #include "bench/results.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/nearest.hpp"
+#include "tensorcraft/ops/all.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 namespace tensorcraft::bench {
@@ -15,6 +17,16 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
   std::string text;
   for (const std::string& part : parts) text.append(text.empty() ? "" : separator).append(part);
   return text;
+}
+
+std::vector<std::string> arrays_of(std::string_view op) {
+  std::vector<std::string> names;
+  const op::Description& d = find_operator(op).description();
+  names.reserve(d.inputs.size() + d.options.size());
+  for (const op::Parameter& p : d.inputs) names.emplace_back(p.name);
+  for (const op::Parameter& p : d.options)
+    if (p.kind == op::ParameterKind::tensor || p.or_tensor) names.emplace_back(p.name);
+  return names;
 }
 
 Json parse(std::string_view text) {
@@ -116,16 +128,26 @@ std::vector<Case> cases_with(std::string_view command, std::string_view suite,
   return cases;
 }
 
-std::map<std::string, int64_t> parse_numbers(std::string_view command, std::string_view option,
+std::map<std::string, int64_t> parse_numbers(std::string_view command, std::string_view op,
+                                             std::string_view option,
                                              const std::vector<std::string>& texts) {
   std::map<std::string, int64_t> numbers;
   for (const std::string& text : texts) {
-    const size_t equals = text.find('=');
-    const int64_t number = equals == text.npos ? 0 : std::atoll(text.c_str() + equals + 1);
-    if (number < 1)
+    const size_t equals = std::min(text.find('='), text.size());
+    const char *const begin = text.data() + std::min(equals + 1, text.size()), *const end =
+                                                                                   text.data() +
+                                                                                   text.size();
+    int64_t number = 0;
+    if (const auto read = std::from_chars(begin, end, number);
+        read.ec != std::errc() || read.ptr != end || number < 1)
       fail(ErrorKind::value, command, ": ", option,
            " is NAME=NUMBER, the number at least 1, got \"", text, '"');
-    numbers[text.substr(0, equals)] = number;
+    const std::string name = text.substr(0, equals);
+    const std::vector<std::string> arrays = arrays_of(op);
+    if (std::ranges::find(arrays, name) == arrays.end())
+      fail(ErrorKind::value, command, ": ", option, " names \"", name, "\", which is no array of ",
+           op, "; give one of ", joined(arrays, ", "));
+    numbers[name] = number;
   }
   return numbers;
 }

@@ -38,9 +38,10 @@ std::vector<Case> suite_cases(std::string_view text, std::string_view suite);
 // value if there is none, in an error of the command.
 std::vector<Case> cases_with(std::string_view command, std::string_view suite,
                              const std::string& text);
-// Case::below, or Case::step, of an option's texts "NAME=N". Kind value for another text, in an
-// error of the command.
-std::map<std::string, int64_t> parse_numbers(std::string_view command, std::string_view option,
+// Case::below, or Case::step, of an option's texts "NAME=N" for a call of `op`. Kind value for
+// another text, or a NAME that is no array of the operator, in an error of the command.
+std::map<std::string, int64_t> parse_numbers(std::string_view command, std::string_view op,
+                                             std::string_view option,
                                              const std::vector<std::string>& texts);
 
 }  // namespace tensorcraft::bench

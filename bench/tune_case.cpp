@@ -22,6 +22,7 @@ diagnose::TuneReport tune_case(const Case& c, Device device,
                          : copies_for(Operands::bytes_of(request), cache_bytes(info));
   const Operands operands(c, request, stream, copies);
   std::vector<diagnose::TuningArrays> arrays;
+  arrays.reserve(size_t(copies));
   for (int copy = 0; copy < copies; ++copy)
     arrays.push_back({operands.outputs(copy), operands.inputs(copy), operands.options(copy)});
   return diagnose::tune(request.op(), arrays, stream, settings);

@@ -54,8 +54,8 @@ void save(const BenchArguments& a, const bench::Progress& p) {
 }
 
 bench::Case case_of(const BenchArguments& a) {
-  bench::Case c{a.text, bench::parse_numbers("bench", "--below", a.below),
-                bench::parse_numbers("bench", "--step", a.step)};
+  bench::Case c{a.text, bench::parse_numbers("bench", a.text.op, "--below", a.below),
+                bench::parse_numbers("bench", a.text.op, "--step", a.step)};
   c.request.dtype = full_dtype(a.dtype);
   for (const std::string& shape : a.more_shapes) c.request.shapes.push_back(shape);
   return c;

@@ -20,8 +20,8 @@ struct ProfileArguments {
 };
 
 bench::Case case_of(const ProfileArguments& a) {
-  bench::Case c{a.text, bench::parse_numbers("profile", "--below", a.below),
-                bench::parse_numbers("profile", "--step", a.step)};
+  bench::Case c{a.text, bench::parse_numbers("profile", a.text.op, "--below", a.below),
+                bench::parse_numbers("profile", a.text.op, "--step", a.step)};
   c.request.dtype = a.dtype;
   return c;
 }

@@ -29,8 +29,8 @@ std::vector<bench::Case> cases_of(const TuneArguments& a) {
   if (!a.suite.empty()) return bench::cases_with("tune", a.suite, a.only);
   if (!a.only.empty()) fail(ErrorKind::value, "tune: --only chooses among the cases of --suite");
   find_operator(a.text.op);
-  bench::Case c{a.text, bench::parse_numbers("tune", "--below", a.below),
-                bench::parse_numbers("tune", "--step", a.step)};
+  bench::Case c{a.text, bench::parse_numbers("tune", a.text.op, "--below", a.below),
+                bench::parse_numbers("tune", a.text.op, "--step", a.step)};
   c.request.dtype = a.dtype;
   return {c};
 }

@@ -14,6 +14,12 @@ def unique(words):
     return ", ".join(dict.fromkeys(words))
 
 
+def variants_of(members, device):
+    """Those of the longest list first, best first."""
+    lists = [[v.name for v in operator.variants if v.device == device] for operator in members]
+    return unique(name for names in sorted(lists, key=len, reverse=True) for name in names)
+
+
 def rows(operators):
     """One row a group: its operators and every variant that one of them has."""
     groups = {}
@@ -22,10 +28,8 @@ def rows(operators):
     yield "| group | operators | variants on the GPU | on the CPU |"
     yield "| --- | --- | --- | --- |"
     for group, members in groups.items():
-        variants = [v for operator in members for v in operator.variants]
         names = unique(f"`{operator.name}`" for operator in members)
-        gpu, cpu = (unique(v.name for v in variants if v.device == device) for device in ("cuda", "cpu"))
-        yield f"| {group} | {names} | {gpu} | {cpu} |"
+        yield f"| {group} | {names} | {variants_of(members, 'cuda')} | {variants_of(members, 'cpu')} |"
 
 
 def table(_argument):

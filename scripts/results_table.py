@@ -42,11 +42,11 @@ def shown(row):
     return [name for name in row if name not in NOT_SHOWN and not (COUNTED in row and name in PROFILED)]
 
 
-def cell(value):
+def cell(column, value):
     if not isinstance(value, float):
         return str(value)
-    if 0.99 <= value < 1:
-        return f"{value:.7f}"  # a cosine: what is left to 1 counts
+    if "cosine" in column:
+        return f"{value:.7f}"  # what is left to 1 counts
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
@@ -65,7 +65,7 @@ def tables_of(rows, head=in_words):
             yield "| " + " | ".join(map(head, columns)) + " |"
             yield "| " + " | ".join("---" for _ in columns) + " |"
             previous = columns
-        yield "| " + " | ".join(cell(row[c]) for c in columns) + " |"
+        yield "| " + " | ".join(cell(c, row[c]) for c in columns) + " |"
 
 
 def plain(text):

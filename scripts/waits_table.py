@@ -102,8 +102,7 @@ ROWS = [
              "tensorcraft/ops/transfer_hicache/transfer_hicache_pageable.cpp: stream.synchronize();",
              "tensorcraft/ops/transfer_hicache/transfer_hicache_pageable.cpp: call_.stream.synchronize();",
              "tensorcraft/ops/transfer_hicache/transfer_hicache_pageable.cpp: for (const Pending& one : in_) one.transfer.wait();",
-             "tensorcraft/ops/transfer_hicache/transfer_hicache_pageable.cpp: for (const Pending& one : out_) one.transfer.wait();",
-             "tensorcraft/ops/transfer_hicache/transfer_hicache_pageable.cpp: transfer.wait();")),
+             "tensorcraft/ops/transfer_hicache/transfer_hicache_pageable.cpp: for (const Pending& one : out_) one.transfer.wait();")),
     Wait("memory", "an allocation while the [pool](memory.md) is short, `trim`, `set_quota`", "work on the memory that is to serve, or go back",
          "a quota that fits, or fewer streams", (
              "tensorcraft/runtime/memory/pool.cpp: uses, [&](Use use) { return timeline_.passed(use) || (may_wait && timeline_.wait(use)); });",

@@ -17,6 +17,7 @@ struct ArrayArgument {
   std::shared_ptr<Memory> memory = nullptr;  // null: `object` itself keeps the memory
   const ExchangeApi* api = nullptr;          // of framework exchange
   bool keeps_dtype = false;                  // a number that stays what it is beside any array
+  bool is_float32 = false;                   // a number of an argument that takes nothing else
 
   bool is_number() const { return framework == Framework::number; }
   bool is_host_array() const { return framework == Framework::numpy || is_number(); }

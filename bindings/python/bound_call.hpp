@@ -42,12 +42,12 @@ class Call {
     const size_t num_inputs = arrays_.size();
     for (size_t i = 0; i < options.size(); ++i)
       if (!is_named_values(i)) set_option(i, options[i]);
-    pick_device(device);
-    pick_stream();
+    const ArrayArgument* const placed = pick_device(device);
+    pick_stream(placed ? *placed : leader());
     for (ArrayArgument& a : arrays_) a.is_number() ? make_scalar(a) : settle_to_read(a, stream_);
     if (device_.is_cuda())
       for (ArrayArgument& a : arrays_)
-        if (a.is_host_array()) move_to_device(a);
+        if (a.is_host_array() && !stays_on_host(a)) move_to_device(a);
     if (device_ == Device::simt())
       for (ArrayArgument& a : arrays_)
         if (a.is_host_array()) a.view = on_device(a.view, device_);
@@ -85,8 +85,16 @@ class Call {
   }
   // The array of an input that is written in place.
   const ArrayArgument& updated(int i) const {
-    check_in_place(arrays_[size_t(i)], device_, name(), description_.inputs[size_t(i)].name);
-    return arrays_[size_t(i)];
+    const ArrayArgument& a = arrays_[size_t(i)];
+    if (!stays_on_host(a)) check_in_place(a, device_, name(), description_.inputs[size_t(i)].name);
+    return a;
+  }
+  // A tensor as explain() asks about it on a device: one of the host stays there if the operator
+  // reaches it.
+  TensorView asked_about(const TensorView& t, const DeviceInfo& target) const {
+    const bool stays =
+        has_mixed_devices_ && target.device == device_ && t.device() == Device::cpu();
+    return stays ? t : on_device(t, target.device);
   }
   // A stream of which only a number is known may be gone when its memory is freed.
   bool stream_may_end() const {
@@ -103,8 +111,10 @@ class Call {
     const DType whole = is_plain ? whole_dtype(p) : DType::int64;
     arrays_.push_back(to_array(object, name(), called, given_stream_, whole));
     ArrayArgument& a = arrays_.back();
-    if (!a.is_number() || PyFloat_Check(object.ptr())) return;
+    if (!a.is_number()) return;
     const auto& takes = p.dtypes;
+    a.is_float32 = takes.size() == 1 && takes[0] == DType::float32;
+    if (PyFloat_Check(object.ptr())) return;
     a.keeps_dtype = has(takes, DType::int32) || (!takes.empty() && takes[0] == DType::bool_);
     if (a.keeps_dtype && a.view.dtype() == DType::int64) a.view = {nullptr, whole, {}};
   }
@@ -207,42 +217,52 @@ class Call {
   }
 
   static bool is_on_host(const ArrayArgument& a) { return a.view.device() == Device::cpu(); }
+  // An array of NumPy, which lies in memory that the operator reaches from where the others are. A
+  // list is none.
+  bool stays_on_host(const ArrayArgument& a) const {
+    return has_mixed_devices_ && a.framework == Framework::numpy && a.object.is_valid();
+  }
   static bool takes_lists(const op::Parameter& p) {
     return p.kind == op::ParameterKind::integers || p.kind == op::ParameterKind::integer_lists;
   }
 
-  void pick_device(nb::handle given) {
-    const ArrayArgument* placed = nullptr;  // the first array whose framework knows devices
-    const ArrayArgument* on_host = nullptr;
+  // Returns the array whose device it is, the first whose framework knows devices; null if none is.
+  const ArrayArgument* pick_device(nb::handle given) {
+    const ArrayArgument* placed = nullptr;
     for (const ArrayArgument& a : arrays_) {
       const bool is_last = placed && !(description_.reaches_host && is_on_host(*placed));
       if (!a.is_host_array() && !is_last) placed = &a;
-      if (a.framework == Framework::numpy && !on_host) on_host = &a;
     }
     if (!placed) {
       device_ = given.is_none() ? default_device() : to_device(given);
-      return;
+      return nullptr;
     }
     device_ = placed->view.device();
+    has_mixed_devices_ = description_.reaches_host && device_.is_cuda();
     if (!given.is_none() && to_device(given) != device_)
       fail(ErrorKind::value, name(), ": device=\"", to_device(given), "\" contradicts an array on ",
            device_, "; move the array, or leave device out");
-    if (on_host && device_.is_cuda())
+    const auto has_to_move = [&](const ArrayArgument& a) {
+      return a.framework == Framework::numpy && !stays_on_host(a);
+    };
+    if (device_.is_cuda() && std::ranges::any_of(arrays_, has_to_move))
       fail(ErrorKind::value, name(),
            ": host and device arrays are mixed; move the host array with tc.asarray(x, device=\"",
            device_, "\")");
+    return placed;
   }
 
-  void pick_stream() {
+  void pick_stream(const ArrayArgument& placed) {
     if (!given_stream_.is_none() && device_ == Device::cpu())
       fail(ErrorKind::value, name(), ": Tensor must be on CUDA device: stream= was given and ",
            description_.inputs[0].name, " is on ", device_, "; leave stream out");
     if (!device_.is_cuda()) return;
-    stream_ = given_stream_.is_none() ? stream_of(leader(), device_.index)
+    stream_ = given_stream_.is_none() ? stream_of(placed, device_.index)
                                       : to_stream(given_stream_, device_.index);
   }
 
-  // A number takes the dtype of the array beside it if that can hold its kind.
+  // A number takes the dtype of the array beside it if that can hold its kind. A factor of codes is
+  // none of them.
   void make_scalar(ArrayArgument& a) {
     DType dtype = a.view.dtype();
     const ArrayArgument* beside = nullptr;
@@ -255,7 +275,10 @@ class Call {
       // The condition of where is bool, whatever is beside it.
       const auto& taken = description_.dtypes;
       const bool stays = &a == arrays_.data() && taken.size() == 1 && taken[0] == dtype;
-      if (fits && !stays) dtype = theirs;
+      if (a.is_float32 && dtype_bytes(theirs) == 1 && theirs != DType::bool_)
+        dtype = DType::float32;
+      else if (fits && !stays)
+        dtype = theirs;
     }
     PyTensor t = to_scalar(a.object, dtype);
     a.view = t.view;
@@ -315,6 +338,7 @@ class Call {
   std::vector<nb::object> packed_;
   Device device_;
   StreamRef stream_;
+  bool has_mixed_devices_ = false;  // memory of the host may stand beside that of a GPU
 };
 
 inline const op::Operator& operator_at(size_t index) {

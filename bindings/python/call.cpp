@@ -179,7 +179,7 @@ nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle v
       arch.is_none() ? device_info(call.device()) : device_info_of_arch(to_text(arch, "arch"));
   const op::Arguments given = call.arguments(variant_text(variant));
   std::vector<TensorView> views;
-  for (const TensorView& view : given.inputs) views.push_back(on_device(view, target.device));
+  for (const TensorView& view : given.inputs) views.push_back(call.asked_about(view, target));
   std::vector<op::Value> values(given.options.begin(), given.options.end());
   for (op::Value& value : values)
     if (const auto* view = std::get_if<TensorView>(&value)) value = on_device(*view, target.device);

@@ -6,10 +6,12 @@ import sys
 import time
 from contextlib import nullcontext
 from pathlib import Path
+from typing import get_args
 
 from engine import Engine, Request
 from load import load
 from perplexity import perplexity
+from quantized import Kind
 from sampling import Sampling
 from tokenizer import TextStream, Tokenizer
 
@@ -17,7 +19,7 @@ import tensorcraft as tc
 
 SYSTEM = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
 DTYPES = {"float32": tc.float32, "float16": tc.float16, "bfloat16": tc.bfloat16}
-KINDS = ("fp8", "int8", "int4")  # of the layers' weights; the rest is bfloat16
+KINDS = get_args(Kind)  # of the layers' weights; the rest is bfloat16
 
 
 def arguments() -> argparse.Namespace:

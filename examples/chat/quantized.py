@@ -24,14 +24,15 @@ class WeightOfBytes:
         self.scales = scales.reshape((-1,))
         self.nbytes = self.codes.nbytes + self.scales.nbytes
 
-    def mixed(self, x: tc.Tensor) -> tc.Tensor:
+    def mixed(self, x: tc.Tensor, batch_invariant: bool = False) -> tc.Tensor:
         if self.mixer is None:
             return x
-        return tc.gemm(x.reshape((-1, self.mixer.shape[0])), self.mixer.astype(x.dtype)).reshape(x.shape)
+        rows = x.reshape((-1, self.mixer.shape[0]))
+        return tc.gemm(rows, self.mixer.astype(x.dtype), batch_invariant=batch_invariant).reshape(x.shape)
 
     def matmul(self, x: tc.Tensor, gated: Literal["silu"] | None = None, batch_invariant: bool = False) -> tc.Tensor:
         """x times the matrix's transpose, in the dtype of x: sums of codes, times both scales."""
-        codes, scales = tc.quantize(self.mixed(x), dtype=self.codes.dtype, scheme="token")
+        codes, scales = tc.quantize(self.mixed(x, batch_invariant), dtype=self.codes.dtype, scheme="token")
         return tc.gemm(codes, self.codes, transpose_b=True, a_scale=scales, b_scale=self.scales, gated=gated,
                        out_dtype=x.dtype, batch_invariant=batch_invariant)  # fmt: skip
 
@@ -53,7 +54,8 @@ class WeightOfNibbles:
         self.nbytes = self.packed.nbytes
 
     def matmul(self, x: tc.Tensor, gated: Literal["silu"] | None = None, batch_invariant: bool = False) -> tc.Tensor:
-        """x times the matrix's transpose; its bits are the same in any company."""
+        """x times the matrix's transpose. A row's bits are the same beside any others among up to 8, 9 to 16 or more rows,
+        and not from one of these to another, whatever batch_invariant says."""
         y: tc.Tensor = self.packed.matmul(x)
         return tc.silu_and_mul(y) if gated else y
 

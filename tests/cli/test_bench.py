@@ -163,6 +163,8 @@ def test_a_variant_that_declines_is_a_row_with_an_error(run: Run, has_runner: bo
         (("relu", "4", "--dtype", "half"), 2, "half"),
         (("relu", "4", "--below", "x"), 2, "--below is NAME=NUMBER"),
         (("relu", "4", "--step", "x=0"), 2, "--step is NAME=NUMBER"),
+        (("relu", "4", "--step", "x=3z"), 2, '--step is NAME=NUMBER, the number at least 1, got "x=3z"'),
+        (("spmv", "4", "--below", "index=3"), 2, '--below names "index", which is no array of spmv; give one of data, indices, indptr, x, c, starts'),
         (("--suite", "none"), 2, "none"),
         (("--suite", "smoke", "--only", "softmix"), 2, 'no case of smoke has "softmix" in its group'),
         (("relu", "4", "--only", "relu"), 2, "--only chooses among the cases of --suite"),

@@ -207,8 +207,9 @@ def test_a_request_gives_the_same_alone_and_among_others(model, temperature):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_batch_invariant_logits_have_the_same_bits_in_any_company(file, device):
-    model = small(file, device, dtype=tc.bfloat16, batch_invariant=True)
+@pytest.mark.parametrize("kind", [None, "fp8", "int8"])
+def test_batch_invariant_logits_have_the_same_bits_in_any_company(file, device, kind):
+    model = small(file, device, dtype=tc.bfloat16, batch_invariant=True, kind=kind)
     drawn = []
 
     def logits_of_first(count):

@@ -48,6 +48,21 @@ def test_scales_of_rows_and_columns(device: str, dtype: tc.DType, out_dtype: tc.
     check(y, np.asarray(x), np.asarray(w))
 
 
+@pytest.mark.parametrize("scale", [3.25, 3])
+@pytest.mark.parametrize("dtype", [tc.float8_e4m3fn, tc.int8])
+def test_a_scale_may_be_a_number(device: str, dtype: tc.DType, scale: float) -> None:
+    codes = tc.asarray(np.arange(-8, 8, dtype=np.float32).reshape(4, 4), device=device).astype(dtype)
+    wanted = codes.astype(tc.float32).numpy()
+    y = tc.gemm(codes, codes, transpose_b=True, a_scale=scale, b_scale=0.5, out_dtype=tc.float32)
+    np.testing.assert_array_equal(y.numpy(), scale * 0.5 * (wanted @ wanted.T))
+    np.testing.assert_array_equal(tc.dequantize(codes, scale).numpy(), scale * wanted)
+    if dtype != tc.int8:
+        starts = tc.asarray(np.array([0, 1, 4], np.int32), device=device)
+        b = tc.stack([codes, codes])
+        z = tc.grouped_gemm(codes, b, offsets=starts, transpose_b=True, a_scale=scale, out_dtype=tc.float32)
+        np.testing.assert_array_equal(z.numpy(), scale * (wanted @ wanted.T))
+
+
 @pytest.mark.parametrize("block_shape", ["128x128", "1x128"])
 def test_scales_of_blocks(device: str, block_shape: str) -> None:
     a, a_scale = quantized(normal(M, K), device, scheme="block")

@@ -129,6 +129,23 @@ def test_pageable_memory_there_and_back(layout: str) -> None:
         tc.transfer_hicache_all_layer(*call[:5], tc.full((3001,), -1, dtype=tc.int64, device="cuda:0"), src_layout=layout)
 
 
+def test_arrays_of_numpy_stand_beside_those_of_a_device(device: str) -> None:
+    k, v, near, far = cache(TOKENS, DIM, seed=1), cache(TOKENS, DIM, seed=2), order(20, TOKENS, 3), order(20, TOKENS, 4)
+    near_there, far_there, k_there, v_there = put(device, near, far, k, v)
+    k_host, v_host = np.zeros_like(k), np.zeros_like(v)
+    result = tc.transfer_hicache_one_layer(k_host, v_host, far_there, k_there, v_there, near_there)
+    assert result.k_dst_out is k_host and result.v_dst_out is v_host
+    np.testing.assert_array_equal(k_host[far], k[near])
+    np.testing.assert_array_equal(v_host[far], v[near])
+    assert np.count_nonzero(k_host.any(axis=1)) == 20
+    k_back, v_back = tc.zeros_like(k_there), tc.zeros_like(v_there)
+    tc.transfer_hicache_one_layer(k_back, v_back, near_there, k_host, v_host, far_there)
+    np.testing.assert_array_equal(k_back.numpy()[near], k[near])
+    np.testing.assert_array_equal(v_back.numpy()[near], v[near])
+    staged = tc.explain("transfer_hicache_one_layer", k_back, v_back, near_there, k_host, v_host, far_there).staged
+    assert staged.startswith("k_src, v_src: pageable memory") if device.startswith("cuda") else staged == ""
+
+
 def test_explain_says_who_moves_how_many_bytes(device: str) -> None:
     k, tokens = tc.zeros((8, 64), device=device), tc.asarray(np.arange(4), device=device)
     e = tc.explain("transfer_hicache_one_layer", k, tc.zeros_like(k), tokens, k, k, tokens)

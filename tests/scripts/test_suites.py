@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """suites.json holds what it must, and Python expands it."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -24,6 +25,15 @@ def test_every_case_is_filled_in_and_there_once():
         assert "{" not in case.name
         assert all(suites.SHAPE.fullmatch(shape) for shape in case.shapes), case.name
         assert all("=" in option for option in case.options)
+
+
+def test_the_pages_name_every_suite():
+    root = Path(__file__).parents[2]
+    known = {group["suite"] for group in json.loads((root / "benchmarks" / "suites.json").read_text())["groups"]}
+    option = next(line for line in (root / "docs" / "command.md").read_text().splitlines() if line.startswith("| `--suite` |"))
+    assert set(re.findall(r"`([a-z-]+)`", option)) - {"--suite"} == known | {"all"}
+    table = (root / "docs" / "benchmarks.md").read_text().partition("| suite | holds |")[2].partition("\n\n")[0]
+    assert {name for row in table.splitlines() for name in re.findall(r"`([a-z-]+)`", row.split("|")[1] if "|" in row else "")} == known
 
 
 def test_the_headline_has_every_shape_in_both_dtypes():

@@ -181,7 +181,7 @@ TEST(PageableKv, RefusesWhatItCannotMove) {
             [&] { transfer_hicache_one_layer(k_gpu, v_gpu, bad, k, v, there); });
     refused(ErrorKind::index, "idx_src: element 7 is 8",
             [&] { transfer_hicache_one_layer(k, v, there, k_gpu, v_gpu, bad); });
-    refused(ErrorKind::value, "indices in memory of the host that is not page-locked",
+    refused(ErrorKind::value, "idx_dst: cuda:0 cannot reach indices in memory of the host",
             [&] { transfer_hicache_one_layer(k_gpu, v_gpu, order, k, v, there); });
     refused(ErrorKind::value, "k_src and v_src must lie in memory of one kind",
             [&] { transfer_hicache_one_layer(k_gpu, v_gpu, there, k, v_gpu, there); });
@@ -194,7 +194,7 @@ TEST(PageableKv, RefusesWhatItCannotMove) {
             [&] { transfer_hicache_one_layer(k, k_gpu, v_gpu, there, k_gpu, v_gpu, there); });
     const Tensor table =
         Tensor::from(std::vector<int64_t>{reinterpret_cast<int64_t>(k_gpu.data())}, {1});
-    refused(ErrorKind::value, "a table of layers in memory of the host", [&] {
+    refused(ErrorKind::value, "k_ptr_src: cuda:0 cannot reach a table of layers", [&] {
       transfer_hicache_all_layer(k_gpu.view().reshape({1, 8, 128}),
                                  v_gpu.view().reshape({1, 8, 128}), there, table, table, there);
     });

@@ -117,8 +117,9 @@ const op::Definition<Problem, PackedGemmOptions> kDefinition{
         "uint8: mxfp4, e2m1(code) * 2^(scale - 127); float8_e4m3fn: nvfp4, e2m1(code) * scale * "
         "tensor_scale. tc.pack_weight makes codes; their order is that of device/pack4.h. k and "
         "group "
-        "are multiples of 16. Weights are exact and sums in float32. A row of a has the same bits "
-        "whatever rows stand beside it, as long as there are up to 8 of them, or more than 8.",
+        "are multiples of 16. Weights are exact and sums in float32. Results repeat to the bit. A "
+        "row of a has the same bits whatever rows stand beside it in calls of 1 to 8 rows, of 9 "
+        "to 16, and of more; from one of these to another the order of its sums may change.",
     .inputs = {{"a", "(m, k): float32, float16 or bfloat16, any strides"},
                {"codes", "uint8, (n, k / 2), contiguous: two codes a byte"},
                {"scales",

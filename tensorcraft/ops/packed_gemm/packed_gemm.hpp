@@ -29,7 +29,8 @@ struct PackedGemmOptions {
 //   float8_e4m3fn              nvfp4: e2m1(code) * scale * tensor_scale, group 16 as the format has
 //   it
 // k is a multiple of 16, and so is group. out: (m, n), dtype of a. Weights are exact, sums in
-// float32.
+// float32. Results repeat to the bit; those of a row are the same beside any others for m up to 8,
+// for m from 9 to 16, and for m above, but may differ from one of these to another.
 void packed_gemm(const TensorView& out, const TensorView& a, const TensorView& codes,
                  const TensorView& scales, const PackedGemmOptions& options = {});
 Tensor packed_gemm(const TensorView& a, const TensorView& codes, const TensorView& scales,

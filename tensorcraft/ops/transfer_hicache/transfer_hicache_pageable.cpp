@@ -7,11 +7,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <numeric>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 // A transfer goes window by window. The host gathers the elements of a window into slots of the
@@ -44,6 +47,7 @@ std::vector<int64_t> read_tokens(const Side& side, int64_t count, StreamRef stre
                    stream);
   stream.synchronize();
   std::vector<int64_t> tokens;
+  tokens.reserve(size_t(count));
   for (int64_t i = 0; i < count; ++i)
     tokens.push_back(integer_at(bytes.data() - low, i * side.index_step, side.wide));
   return tokens;
@@ -96,17 +100,15 @@ void each_part(const HostSide& host, const Params& p, Window w, size_t at, size_
   }
 }
 
-// A transfer that has ended when it goes, since it reads or writes memory of the caller.
+// A transfer that has ended when it goes, since it reads or writes memory of the caller. An
+// interrupt ends Transfer::wait(), and not this.
 struct Pending {
   Transfer transfer;
   explicit Pending(Transfer begun) : transfer(std::move(begun)) {}
   Pending(const Pending&) = delete;
   ~Pending() {
     transfer.cancel();
-    try {
-      transfer.wait();
-    } catch (const Error&) {  // told by whoever waited for it, or less than what goes on
-    }
+    while (!transfer.done()) std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 };
 
@@ -204,15 +206,19 @@ class Relay {
 
 void check_places(const op::PageableCall<Problem>& call) {
   const Params& p = call.problem.params;
-  const auto refuse = [&](const char* what) {
-    fail(ErrorKind::value, call.op, ": ", what,
-         " in memory of the host that is not page-locked cannot be; ", call.device,
-         " does not reach it: make it with tc.memory.pinned()");
+  const auto refuse = [&](std::string_view name, std::string_view what) {
+    fail(ErrorKind::value, call.op, ": ", name, ": ", call.device, " cannot reach ", what,
+         " in memory of the host that is not page-locked; make it with tc.memory.pinned(), or move "
+         "it with .to(\"",
+         call.device, "\")");
   };
-  if (call.pageable.test(2) || call.pageable.test(5)) refuse("indices");
-  for (const auto& [side, k, what] : {std::tuple(&p.dst, 0, kDstCaches), {&p.src, 3, kSrcCaches}}) {
-    const bool keys = call.pageable.test(size_t(k)), values = call.pageable.test(size_t(k + 1));
-    if ((keys || values) && side->k_layers) refuse("a table of layers");
+  if (call.pageable.test(2)) refuse("idx_dst", "indices");
+  if (call.pageable.test(5)) refuse("idx_src", "indices");
+  for (const auto& [side, k, what] :
+       {std::tuple(&p.dst, size_t(0), kDstCaches), {&p.src, size_t(3), kSrcCaches}}) {
+    const bool keys = call.pageable.test(k), values = call.pageable.test(k + 1);
+    if ((keys || values) && side->k_layers)
+      refuse(join(keys ? "k" : "v", k == 0 ? "_ptr_dst" : "_ptr_src"), "a table of layers");
     if (keys != values)
       fail(ErrorKind::value, call.op, ": ", what,
            " must lie in memory of one kind, and one of them is pageable memory of the host; make "

@@ -40,10 +40,12 @@ size_t Reclaimers::reclaim(size_t bytes) {
       if (&other != &*first) until = std::min(until, other.oldest);
     const size_t more = first->reclaimer->reclaim(bytes - given, until);
     given += more;
-    if (more == 0 || all.size() == 1)
+    const auto oldest = first->reclaimer->least_recent_use();
+    // One that gave nothing may hold more all the same: what it told of was used since.
+    if (all.size() == 1 || (more == 0 && oldest == first->oldest))
       all.erase(first);
     else
-      first->oldest = first->reclaimer->least_recent_use();
+      first->oldest = oldest;
   }
   return given;
 }

@@ -10,6 +10,7 @@
 #include <limits>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tensorcraft {
@@ -124,6 +125,28 @@ TEST_F(Reclaim, TakesWhatWasUsedLeastRecentlyOfAll) {
   EXPECT_EQ(first->uses, std::vector{8});
   EXPECT_TRUE(second->uses.empty());
   EXPECT_EQ(pool.reclaim(4 * kMiB), kMiB);
+}
+
+// Between the question and the answer another thread uses what was the least recent.
+TEST_F(Reclaim, AsksAgainWhatWasUsedMeanwhile) {
+  class Busy final : public Reclaimer {
+   public:
+    Busy(MemoryPool& pool, int last_use) : holder(pool, 1), use(last_use) {}
+    size_t reclaim(size_t bytes, LastUse until) override {
+      use += std::exchange(later, 0);
+      return LastUse(std::chrono::seconds(use)) <= until ? holder.reclaim(bytes, until) : 0;
+    }
+    LastUse least_recent_use() override {
+      return holder.blocks() ? LastUse(std::chrono::seconds(use)) : LastUse::max();
+    }
+    Holder holder;
+    int use, later = 0;
+  };
+  const auto first = std::make_shared<Busy>(pool, 1), second = std::make_shared<Busy>(pool, 2);
+  first->later = 4;
+  pool.add(first);
+  pool.add(second);
+  EXPECT_EQ(pool.reclaim(2 * kMiB), 2 * kMiB);
 }
 
 TEST_F(Reclaim, MakesRoomForBlocksThatMove) {
