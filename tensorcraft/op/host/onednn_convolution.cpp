@@ -270,7 +270,9 @@ void unpack_planes(const Convolution& c, const Slice& s, const float* from) {
           {filters, c.out_at.channel, 0}, from, filters, places, filters);
 }
 
-void execute(const Library& lib, const Convolution& c, const Slice& s, const void* filters) {
+// x: the first image of the slice.
+void execute(const Library& lib, const Convolution& c, const Slice& s, const void* x,
+             const void* filters) {
   const OneThread one_thread(lib);
   Prepared& prepared = prepared_for(lib, c, s);
   if (!prepared.convolution.value)
@@ -280,7 +282,7 @@ void execute(const Library& lib, const Convolution& c, const Slice& s, const voi
     return prepared.memory[which]->value;
   };
   const int64_t first = inputs_of(c.rows, s.row, s.rows).first;
-  const void* x = moved(c.x, c.x_at.offset(s.image, first, 0, 0), c.dtype);
+  x = moved(x, first * c.x_at.row, c.dtype);
   void* out = moved(c.out, c.out_at.offset(s.image, s.row, 0, s.filter), c.dtype);
   const void *own_x = x, *own_out = out;
   if (prepared.pack_x.value) {
@@ -325,8 +327,8 @@ Convolution as_run(Convolution c) {
 }
 
 // Brings filters to the order that primitives read, and images that are planes to channels last.
-// What several slices read is packed by run(), in small jobs; the filters of one slice by the
-// thread that computes it, which has them in its cache then.
+// What several slices read is packed by share(), in small jobs; what one slice reads by the thread
+// that computes it, which has it in its cache then.
 class Packing {
  public:
   Packing(const Library& lib, const Convolution& given, const Convolution& c, const Cut& cut)
@@ -338,26 +340,26 @@ class Packing {
       units_.push_back(prepared_for(lib, c, cut.slice(c, piece)).unit);
     in_parts_ = packs_w_ && std::find(units_.begin(), units_.end(), 0) == units_.end();
     shares_w_ = packs_w_ && !cut.slices_have_own_filters();
+    shares_x_ = packs_x_ && !cut.slices_have_own_images();
     // The first piece of the filters is the largest.
     bytes_of_piece_ = round_up(first.bytes[kW], size_t(64));
     if (shares_w_)
       w_ =
           static_cast<std::byte*>(bytes_of(Slot::pack_a, bytes_of_piece_ * size_t(cut.by_filters)));
-    if (packs_x_) {
-      line_ = given.x_at.row == c.columns.in ? c.rows.in * c.columns.in : c.columns.in;
-      x_ = scratch(Slot::pack_b, c.batch * c.x_at.sample);
-    }
+    if (shares_x_) x_ = scratch(Slot::pack_b, c.batch * c.x_at.sample);
+    line_ = given.x_at.row == c.columns.in ? c.rows.in * c.columns.in : c.columns.in;
+    per_line_ = div_ceil(line_, kPlaces);
+    per_image_ = c.rows.in * c.columns.in / line_ * per_line_;
   }
 
-  void run() {
+  void share() {
     const int64_t of_w = !shares_w_ ? 0 : in_parts_ ? div_ceil(c_.filters, kPart) : cut_.by_filters;
-    const int64_t lines = packs_x_ ? c_.rows.in * c_.columns.in / line_ : 0,
-                  of_line = packs_x_ ? div_ceil(line_, kPlaces) : 0;
-    parallel_for(of_w + c_.batch * lines * of_line, 1, [&](int64_t begin, int64_t end) {
+    const int64_t of_x = shares_x_ ? c_.batch * per_image_ : 0;
+    parallel_for(of_w + of_x, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         if (i >= of_w)
-          pack_places((i - of_w) / of_line / lines, (i - of_w) / of_line % lines,
-                      (i - of_w) % of_line * kPlaces);
+          pack_places((i - of_w) / per_image_, (i - of_w) % per_image_,
+                      x_ + (i - of_w) / per_image_ * c_.x_at.sample);
         else if (in_parts_)
           pack_part(i * kPart, shared(i * kPart / cut_.filters));
         else
@@ -365,8 +367,16 @@ class Packing {
     });
   }
 
-  const void* x() const { return packs_x_ ? x_ : c_.x; }
-  // In the order that primitives read; perhaps in memory of the calling thread.
+  // The first image of a slice, and its filters, as primitives read them; perhaps in memory of the
+  // calling thread.
+  const void* images_of(const Slice& s) {
+    if (!packs_x_) return moved(c_.x, s.image * c_.x_at.sample, c_.dtype);
+    if (shares_x_) return x_ + s.image * c_.x_at.sample;
+    float* const own = scratch(Slot::pack_b, s.images * c_.x_at.sample);
+    for (int64_t i = 0; i < s.images * per_image_; ++i)
+      pack_places(s.image + i / per_image_, i % per_image_, own + i / per_image_ * c_.x_at.sample);
+    return own;
+  }
   const void* filters_of(int64_t piece) {
     const Slice s = cut_.slice(c_, piece);
     if (!packs_w_) return moved(c_.w, s.filter * c_.w_at.sample, c_.dtype);
@@ -395,20 +405,22 @@ class Packing {
                    kPart, elements))
       finite_ = false;
   }
-  void pack_places(int64_t image, int64_t line, int64_t place) {
+  // Some of the places of an image, which goes to `to`.
+  void pack_places(int64_t image, int64_t part, float* to) {
     const int64_t channels = c_.groups * c_.channels;
+    const int64_t line = part / per_line_, place = part % per_line_ * kPlaces;
     const void* from = moved(c_.x, given_.x_at.offset(image, line, place, 0), c_.dtype);
-    transpose(x_ + image * c_.x_at.sample + (line * c_.columns.in + place) * channels,
-              {kPlaces, channels, 0}, static_cast<const float*>(from), given_.x_at.channel,
-              channels, std::min(kPlaces, line_ - place));
+    transpose(to + (line * line_ + place) * channels, {kPlaces, channels, 0},
+              static_cast<const float*>(from), given_.x_at.channel, channels,
+              std::min(kPlaces, line_ - place));
   }
 
   const Library& lib_;
   const Convolution &given_, &c_;
   const Cut& cut_;
-  std::vector<int64_t> units_;  // of each piece of the filters
-  int64_t line_ = 0;            // places of x that are side by side
-  bool packs_w_ = false, shares_w_ = false, packs_x_ = false, in_parts_ = false;
+  std::vector<int64_t> units_;                       // of each piece of the filters
+  int64_t line_ = 0, per_line_ = 0, per_image_ = 0;  // places of x side by side; parts to pack
+  bool packs_w_ = false, shares_w_ = false, in_parts_ = false, packs_x_ = false, shares_x_ = false;
   size_t bytes_of_piece_ = 0;
   std::byte* w_ = nullptr;
   float* x_ = nullptr;
@@ -457,17 +469,19 @@ bool convolve(const Convolution& given) {
   if (const char* reason = declines(given))
     fail(ErrorKind::unsupported, "conv2d: oneDNN does not take this problem: ", reason);
   const Library& lib = library();
-  Convolution c = as_run(given);
+  const Convolution c = as_run(given);
   const Cut cut = cut_of(c, num_threads());
   Packing packing(lib, given, c, cut);
   const bool pads = has_padding(c);
   if (pads && !packing.checks() && !has_finite_filters(c)) return false;
-  packing.run();
+  packing.share();
   if (pads && !packing.found_finite()) return false;
-  c.x = packing.x();
   parallel_for(cut.count(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      execute(lib, c, cut.slice(c, i), packing.filters_of(i % cut.by_filters));
+    for (int64_t i = begin; i < end; ++i) {
+      const Slice s = cut.slice(c, i);
+      const void* const filters = packing.filters_of(i % cut.by_filters);
+      execute(lib, c, s, packing.images_of(s), filters);
+    }
   });
   return !pads || packing.found_finite();
 }

@@ -89,7 +89,8 @@ Cut cut_of(const Convolution& c, int threads) {
   if (c.groups == 1 && useful > 1)
     for (int64_t n = useful + 1; n <= c.filters / kFewestFilters; ++n)
       consider(cut_into(c, 1, 1, n));
-  return best;
+  const bool moves = are_planes(c.dtype, c.out_at, c.groups * c.filters);
+  return moves && best.slices_have_own_images() ? cut_into(c, c.batch, 1, 1) : best;
 }
 
 Inputs inputs_of(const WindowAxis& a, int64_t output, int64_t count) {

@@ -19,13 +19,14 @@ struct Cut {
 
   int64_t count() const { return by_images * by_rows * by_filters; }
   bool slices_have_own_filters() const { return by_images * by_rows == 1; }
+  bool slices_have_own_images() const { return by_rows * by_filters == 1; }
   // Filters are the innermost: slices of the same filters are by_filters apart.
   Slice slice(const Convolution& c, int64_t i) const;
 };
 
 // The one whose last slice ends first. Slices of several images have all of their rows; filters of
-// several groups are not cut. There are more slices than threads only if they differ in filters, of
-// which each then has as many as fit a cache.
+// several groups are not cut. There are more slices than threads only if they differ in filters
+// alone, of which each then has as many as fit a cache, or in images alone, whose planes are moved.
 Cut cut_of(const Convolution& c, int threads);
 
 // The inputs of some outputs along an axis, and the zeros around them.

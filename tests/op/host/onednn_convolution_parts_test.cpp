@@ -48,7 +48,8 @@ TEST(OneDnnCut, CoversEachOutputOnce) {
       }
       EXPECT_TRUE(std::all_of(times.begin(), times.end(), [](int n) { return n == 1; }))
           << threads << " threads, " << c.rows.in << " rows, " << c.filters << " filters";
-      EXPECT_TRUE(cut.count() <= threads || cut.slices_have_own_filters());
+      EXPECT_TRUE(cut.count() <= threads || cut.slices_have_own_filters() ||
+                  cut.slices_have_own_images());
     }
 }
 
@@ -60,6 +61,9 @@ TEST(OneDnnCut, GivesEachThreadWorkThatIsWorthIt) {
   const Cut deep = cut_of(convolution(1, 7, 512, 512, 3), 2);
   EXPECT_TRUE(deep.slices_have_own_filters());
   EXPECT_GE(deep.count(), 2);
+  Convolution planes = convolution(8, 56, 64, 64, 3);
+  planes.out_at = {64 * 56 * 56, 56, 1, 56 * 56};
+  EXPECT_EQ(cut_of(planes, 2).count(), 8) << "an image at a time";
 }
 
 TEST(OneDnnConvolutionParts, KnowsTheOrdersOfFilters) {
