@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -157,11 +158,13 @@ class Convolution {
     const int64_t k = is_matrix() ? 0 : q_.taps() * q_.channels();
     const int64_t images =
         std::clamp<int64_t>(kFloatsOfBuffers / (places * (k + q_.filters())), 1, batch);
-    std::vector<float> windows(size_t(images * places * k)),
-        sums(size_t(images * places * q_.filters()));
+    const auto floats = [](int64_t n) {
+      return std::make_unique_for_overwrite<float[]>(size_t(n));
+    };
+    const auto windows = floats(images * places * k), sums = floats(images * places * q_.filters());
     for (int64_t group = 0; group < q_.groups; ++group)
       for (int64_t first = 0; first < batch; first += images)
-        multiply_images(first, std::min(images, batch - first), group, windows.data(), sums.data(),
+        multiply_images(first, std::min(images, batch - first), group, windows.get(), sums.get(),
                         w);
   }
 
