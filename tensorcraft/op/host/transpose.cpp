@@ -60,6 +60,13 @@ struct Addresses {
   int64_t in_run_ = 0;
 };
 
+TC_HOST_CLONES bool all_finite(const float* x, int64_t n) {
+  uint32_t some = 0;
+  for (int64_t i = 0; i < n; ++i)
+    some |= uint32_t((std::bit_cast<uint32_t>(x[i]) & kExponent) == kExponent);
+  return some == 0;
+}
+
 }  // namespace
 
 bool transpose(float* to, const Spread& spread, const float* from, int64_t stride, int64_t rows,
@@ -91,11 +98,6 @@ bool transpose(float* to, const Spread& spread, const float* from, int64_t strid
   return rest_is_finite && (found[0] | found[1] | found[2] | found[3]) == 0;
 }
 
-TC_HOST_CLONES bool are_finite(const float* x, int64_t n) {
-  uint32_t some = 0;
-  for (int64_t i = 0; i < n; ++i)
-    some |= uint32_t((std::bit_cast<uint32_t>(x[i]) & kExponent) == kExponent);
-  return some == 0;
-}
+bool are_finite(const float* x, int64_t n) { return all_finite(x, n); }
 
 }  // namespace tensorcraft::host
