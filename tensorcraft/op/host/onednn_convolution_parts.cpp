@@ -29,25 +29,19 @@ Cut cut_into(const Convolution& c, int64_t by_images, int64_t by_rows, int64_t b
 // When the last slice ends, in products: those that it computes, and what its reads and moves cost.
 // The filters of a slice that the cache of a core cannot hold are read again for each image.
 double cost_of(const Convolution& c, const Cut& cut, int64_t threads) {
-  constexpr double kRead = 20, kMove = 60, kFloatsOfCache = 3 << 17;
-  constexpr int64_t kUnit = 64;  // of filters; what is left of them takes longer
+  constexpr double kRead = 20, kMove = 60, kFloatsOfCache = 1 << 18;
   const Inputs lines = inputs_of(c.rows, cut.by_rows / 2 * cut.rows, cut.rows);
-  const double of_filter = double(inputs_of_filter(c)),
-               places = double(cut.images * cut.rows * c.columns.out);
-  const double x = double(cut.images * lines.size * c.columns.in * c.groups * c.channels),
-               w = double(c.groups * cut.filters) * of_filter,
-               reads_of_w = w > kFloatsOfCache ? w * double(cut.images) : 0;
-  const double products = double(c.groups) * of_filter * places *
-                          (double(cut.filters) + double(cut.filters % kUnit) / 4);
+  const double places = double(cut.images * cut.rows * c.columns.out),
+               x = double(cut.images * lines.size * c.columns.in * c.groups * c.channels),
+               w = double(c.groups * cut.filters * inputs_of_filter(c));
   const bool moves_out = cut.by_filters > 1 && !are_planes(c.dtype, c.out_at, c.groups * c.filters);
-  const double slice =
-      products + kRead * (x + reads_of_w) + (moves_out ? kMove * places * double(cut.filters) : 0);
-  const double packing = cut.slices_have_own_filters()
-                             ? kRead * w
-                             : kRead * (w + 2 * double(cut.by_filters) * w / double(threads));
-  return (slice + (cut.slices_have_own_filters() ? packing : 0)) *
-             double(div_ceil(cut.count(), threads)) +
-         (cut.slices_have_own_filters() ? 0 : packing);
+  double slice = w * places + kRead * x;
+  if (w > kFloatsOfCache) slice += kRead * w * double(cut.images);
+  if (moves_out) slice += kMove * places * double(cut.filters);
+  const double rounds = double(div_ceil(cut.count(), threads));
+  if (cut.slices_have_own_filters()) return rounds * (slice + kRead * w);
+  const double packing = 2 * kRead * w * double(cut.by_filters) / double(threads);
+  return packing + rounds * (slice + kRead * w);
 }
 
 // As few as have enough to do.
@@ -86,7 +80,7 @@ Cut cut_of(const Convolution& c, int threads) {
                             : cut_into(c, images, rows, pieces(left, c.filters / kFewestFilters)));
     }
   }
-  if (c.groups == 1 && useful > 1)
+  if (c.groups == 1)
     for (int64_t n = useful + 1; n <= c.filters / kFewestFilters; ++n)
       consider(cut_into(c, 1, 1, n));
   const bool moves = are_planes(c.dtype, c.out_at, c.groups * c.filters);
