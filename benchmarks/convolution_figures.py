@@ -1,7 +1,7 @@
 """Times the variants of conv2d that compute float32 windows of 3 x 3 and 5 x 5 beside im2col with a product, on a GPU,
 and conv2d on the CPU beside torch's.
 
-    python benchmarks/convolution_figures.py FOLDER [--cpu-only] [--gpu-only]
+    python benchmarks/convolution_figures.py FOLDER [--cpu-only] [--gpu-only] [--rounds 7] [--calls 10]
 
 Writes FOLDER/convolution_variants.json and FOLDER/cpu_convolution.json. Needs torch.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -99,7 +100,7 @@ def gpu_rows(repeats: int) -> list[dict[str, Any]]:
     return found
 
 
-def cpu_rows(dtypes: tuple[str, ...] = ("float32",)) -> list[dict[str, Any]]:
+def cpu_rows(rounds: int, calls: int, dtypes: tuple[str, ...] = ("float32",)) -> list[dict[str, Any]]:
     made, theirs = torch.Generator().manual_seed(1), torch_calls()["conv2d"]
     found = []
     for (x_shape, w_shape, stride, layout), batch, dtype in itertools.product(ON_CPU, (1, 8), dtypes):
@@ -119,7 +120,7 @@ def cpu_rows(dtypes: tuple[str, ...] = ("float32",)) -> list[dict[str, Any]]:
         with torch.inference_mode():
             difference = float((out - theirs(x, w, **given)).abs().max())
             peer: Work = lambda x=x, w=w, given=given: theirs(x, w, **given)
-            times = interleaved_cpu(run | {"torch": peer}, rounds=7, calls=10, pause=0.05)
+            times = interleaved_cpu(run | {"torch": peer}, rounds=rounds, calls=calls, pause=0.05)
         name = f"conv2d {text_of(tuple(x.shape))} {text_of(tuple(w.shape))} {dtype}, stride {stride}, {layout}"
         for variant in variants:
             a, b = times[variant]["p10_ms"], times["torch"]["p10_ms"]
@@ -133,16 +134,19 @@ def main() -> None:
     parser.add_argument("folder")
     parser.add_argument("--cpu-only", action="store_true")
     parser.add_argument("--gpu-only", action="store_true")
-    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--repeats", type=int, default=30, help="on the GPU")
+    parser.add_argument("--rounds", type=int, default=7, help="turns of each candidate on the CPU")
+    parser.add_argument("--calls", type=int, default=10, help="of a turn; few if the machine has other work")
     given = parser.parse_args()
     if not given.cpu_only:
         title = "float32 convolutions by variant, beside im2col with a product"
         write(f"{given.folder}/convolution_variants.json", title, gpu_rows(given.repeats))
     if not given.gpu_only:
         facts = {k: v for k, v in machine().items() if k not in ("gpu", "driver")}
-        timing = f"wall time in turns of a few calls, a pause before each turn, of 70 calls the seventh fastest; {torch.get_num_threads()} threads"
-        title = "convolutions on the CPU beside torch"
-        write(f"{given.folder}/cpu_convolution.json", title, cpu_rows(), machine=facts, timing=timing)
+        facts |= {"threads": str(torch.get_num_threads()), "load before": f"{os.getloadavg()[1]:.1f}"}
+        timing = f"wall time in {given.rounds} turns of {given.calls} calls, a pause before each turn; a tenth of the calls are faster"
+        rows, title = cpu_rows(given.rounds, given.calls), "convolutions on the CPU beside torch"
+        write(f"{given.folder}/cpu_convolution.json", title, rows, machine=facts, timing=timing)
 
 
 if __name__ == "__main__":

@@ -4,72 +4,23 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/op/host/onednn.hpp"
+#include "tensorcraft/op/host/onednn_convolution_parts.hpp"
 #include "tensorcraft/op/host/onednn_parts.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <memory>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace tensorcraft::host::onednn {
 #ifdef TENSORCRAFT_ONEDNN
 namespace {
-
-// What one thread computes: some rows of some images, of some filters.
-struct Slice {
-  int64_t image, images, row, rows, filter, filters;
-};
-
-// How a convolution is cut: so many images, rows and filters each.
-struct Cut {
-  int64_t images, rows, filters;
-  int64_t by_images, by_rows, by_filters;  // slices along each
-
-  int64_t count() const { return by_images * by_rows * by_filters; }
-  Slice slice(const Convolution& c, int64_t i) const {
-    const int64_t filter = i % by_filters * filters, row = i / by_filters % by_rows * rows;
-    const int64_t image = i / (by_filters * by_rows) * images;
-    return {image,  std::min(images, c.batch - image),    row, std::min(rows, c.rows.out - row),
-            filter, std::min(filters, c.filters - filter)};
-  }
-};
-
-// One slice a thread. Images first, as filters then are packed once; then rows, which share a few
-// inputs; then filters.
-Cut cut_of(const Convolution& c) {
-  constexpr int64_t kFewestRows = 4, kFewestFilters = 32;
-  constexpr double kProductsOfThread = 1 << 18;
-  const double products = double(c.batch * c.rows.out * c.columns.out) * double(c.groups) *
-                          double(c.filters * c.channels * c.rows.taps * c.columns.taps);
-  const auto threads =
-      int64_t(std::clamp(products / kProductsOfThread, 1.0, double(num_threads())));
-  Cut cut{};
-  cut.images = div_ceil(c.batch, std::min(c.batch, threads));
-  cut.by_images = div_ceil(c.batch, cut.images);
-  const int64_t of_image = cut.images == 1 ? div_ceil(threads, cut.by_images) : 1;
-  cut.rows = div_ceil(c.rows.out, std::clamp<int64_t>(c.rows.out / kFewestRows, 1, of_image));
-  cut.by_rows = div_ceil(c.rows.out, cut.rows);
-  const int64_t of_rows = c.groups == 1 ? div_ceil(of_image, cut.by_rows) : 1;
-  const int64_t pieces = std::clamp<int64_t>(c.filters / kFewestFilters, 1, of_rows);
-  cut.filters = round_up(div_ceil(c.filters, pieces), pieces > 1 ? kFewestFilters : 1);
-  cut.by_filters = div_ceil(c.filters, cut.filters);
-  return cut;
-}
-
-// The inputs of some outputs along an axis, and the zeros around them.
-struct Inputs {
-  int64_t first, size, before, after;
-};
-Inputs inputs_of(const WindowAxis& a, int64_t output, int64_t count) {
-  const int64_t begin = a.first(output), end = a.at(output + count - 1, a.taps - 1) + 1;
-  const int64_t first = std::clamp<int64_t>(begin, 0, a.in);
-  return {first, std::clamp<int64_t>(end, 0, a.in) - first, std::max<int64_t>(0, -begin),
-          std::max<int64_t>(0, end - a.in)};
-}
 
 enum Memory { kX, kW, kBias, kOut, kGivenX, kGivenW, kGivenOut, kNumMemories };
 
@@ -88,7 +39,8 @@ struct Prepared {
   Handle<dnnl_primitive_t> convolution, pack_x, pack_w, unpack_out;
   std::unique_ptr<Handle<dnnl_memory_t>> memory[kNumMemories];
   size_t bytes[kNumMemories] = {};
-  Desc w_desc;  // as the primitive reads them
+  Desc w_desc;       // as the primitive reads them
+  int64_t unit = 0;  // of filters whose weights of one tap and channel are side by side; 0: unknown
 };
 
 // Describes tensors and makes primitives; the first failure ends it.
@@ -186,6 +138,24 @@ void make_convolution(Maker& make, const Convolution& c, const Inputs& rows, con
   if (make.ok) make.ok = has_fast_code(lib, desc.value);
 }
 
+// The unit in which a primitive reads filters; 0 if pack_unit() cannot make that order.
+int64_t unit_of(const Maker& make, const Convolution& c, const Slice& s,
+                const_dnnl_memory_desc_t own) {
+  if (c.dtype != DType::float32 || c.groups != 1 || spread_of_filter(c, 1).run == 0) return 0;
+  constexpr std::pair<int64_t, dnnl_format_tag_t> kOrders[] = {
+      {16, dnnl_Acdb16a}, {32, dnnl_Acdb32a}, {48, dnnl_Acdb48a}, {64, dnnl_Acdb64a}};
+  const dnnl_dims_t dims = {s.filters, c.channels, c.rows.taps, c.columns.taps};
+  for (const auto& [unit, tag] : kOrders) {
+    Desc order(make.lib.memory_desc_destroy);
+    if (s.filters % unit == 0 &&
+        make.lib.memory_desc_create_with_tag(&order.value, 4, dims, dnnl_f32, tag) ==
+            dnnl_success &&
+        make.lib.memory_desc_equal(order.value, own))
+      return unit;
+  }
+  return 0;
+}
+
 // What moves elements to the order of a convolution and back, and memory objects for all of them.
 void make_moves(Maker& make, const_dnnl_primitive_desc_t desc, const Tensors& t) {
   Prepared& to = make.to;
@@ -217,14 +187,18 @@ void prepare(const Library& lib, const Convolution& c, const Slice& s, Prepared&
   const int64_t channels = c.groups * c.channels, filters = c.groups * s.filters;
   describe_image(make, c.dtype, {s.images, channels, rows.size, columns.size}, c.x_at, t.x,
                  t.any_x);
-  describe_image(make, c.dtype, {s.images, filters, s.rows, c.columns.out}, c.out_at, t.out,
-                 t.any_out);
+  describe_image(make, c.dtype, {s.images, filters, s.rows, c.columns.out},
+                 are_planes(c.dtype, c.out_at, filters)
+                     ? channels_last(s.rows, c.columns.out, filters)
+                     : c.out_at,
+                 t.out, t.any_out);
   describe_weights(make, c, s, t);
   if (c.bias) make.describe(t.bias, c.dtype, {filters}, {1});
   Handle<dnnl_primitive_desc_t> desc(lib.primitive_desc_destroy);
   make_convolution(make, c, rows, columns, t, desc);
   if (!make.ok) return;
   make_moves(make, desc.value, t);
+  if (make.ok) to.unit = unit_of(make, c, s, to.w_desc.value);
   if (make.ok && lib.primitive_create(&to.convolution.value, desc.value) != dnnl_success)
     to.convolution.value = nullptr;
 }
@@ -262,11 +236,6 @@ Prepared& prepared_for(const Library& lib, const Convolution& c, const Slice& s)
   return *cache.emplace(key, std::move(made)).first->second;
 }
 
-void* moved(const void* from, int64_t elements, DType dtype) {
-  return const_cast<std::byte*>(static_cast<const std::byte*>(from) +
-                                elements * int64_t(dtype_bytes(dtype)));
-}
-
 void run(const Library& lib, const Handle<dnnl_primitive_t>& primitive,
          std::initializer_list<dnnl_exec_arg_t> arguments) {
   dnnl_stream_t stream = stream_of_thread(lib);
@@ -289,7 +258,21 @@ void pack_filters(const Library& lib, const Convolution& c, const Slice& s, void
   run(lib, prepared.pack_w, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, into}});
 }
 
-void execute(const Library& lib, const Convolution& c, const Slice& s, const void* filters) {
+// out is channels last in the scratch memory of the thread; brings it to its places.
+void unpack_planes(const Convolution& c, const Slice& s, const float* from) {
+  const int64_t filters = c.groups * s.filters;
+  const bool is_one_line = c.out_at.row == c.columns.out;
+  const int64_t lines = is_one_line ? 1 : s.rows, places = s.rows * c.columns.out / lines;
+  for (int64_t image = 0; image < s.images; ++image)
+    for (int64_t line = 0; line < lines; ++line, from += places * filters)
+      transpose(
+          static_cast<float*>(c.out) + c.out_at.offset(s.image + image, s.row + line, 0, s.filter),
+          {filters, c.out_at.channel, 0}, from, filters, places, filters);
+}
+
+// x: the first image of the slice.
+void execute(const Library& lib, const Convolution& c, const Slice& s, const void* x,
+             const void* filters) {
   const OneThread one_thread(lib);
   Prepared& prepared = prepared_for(lib, c, s);
   if (!prepared.convolution.value)
@@ -299,7 +282,7 @@ void execute(const Library& lib, const Convolution& c, const Slice& s, const voi
     return prepared.memory[which]->value;
   };
   const int64_t first = inputs_of(c.rows, s.row, s.rows).first;
-  const void* x = moved(c.x, c.x_at.offset(s.image, first, 0, 0), c.dtype);
+  x = moved(x, first * c.x_at.row, c.dtype);
   void* out = moved(c.out, c.out_at.offset(s.image, s.row, 0, s.filter), c.dtype);
   const void *own_x = x, *own_out = out;
   if (prepared.pack_x.value) {
@@ -307,7 +290,8 @@ void execute(const Library& lib, const Convolution& c, const Slice& s, const voi
     run(lib, prepared.pack_x,
         {{DNNL_ARG_FROM, memory(kGivenX, x)}, {DNNL_ARG_TO, memory(kX, own_x)}});
   }
-  if (prepared.unpack_out.value) own_out = bytes_of(Slot::row_c, prepared.bytes[kOut]);
+  const bool planes = are_planes(c.dtype, c.out_at, c.groups * s.filters);
+  if (planes || prepared.unpack_out.value) own_out = bytes_of(Slot::row_c, prepared.bytes[kOut]);
   const dnnl_exec_arg_t source{DNNL_ARG_SRC, memory(kX, own_x)},
       weights{DNNL_ARG_WEIGHTS, memory(kW, filters)}, result{DNNL_ARG_DST, memory(kOut, own_out)};
   if (c.bias)
@@ -318,6 +302,7 @@ void execute(const Library& lib, const Convolution& c, const Slice& s, const voi
          {DNNL_ARG_BIAS, memory(kBias, moved(c.bias, s.filter, c.dtype))}});
   else
     run(lib, prepared.convolution, {source, weights, result});
+  if (planes) return unpack_planes(c, s, static_cast<const float*>(own_out));
   if (prepared.unpack_out.value)
     run(lib, prepared.unpack_out,
         {{DNNL_ARG_FROM, memory(kOut, own_out)}, {DNNL_ARG_TO, memory(kGivenOut, out)}});
@@ -333,58 +318,178 @@ const char* reason_against(const Convolution& c) {
   return nullptr;
 }
 
-}  // namespace
+// The convolution that runs: images that are planes are brought to channels last first.
+Convolution as_run(Convolution c) {
+  const int64_t channels = c.groups * c.channels;
+  if (are_planes(c.dtype, c.x_at, channels))
+    c.x_at = channels_last(c.rows.in, c.columns.in, channels);
+  return c;
+}
 
-const char* declines(const Convolution& c) {
-  if (!available()) return "oneDNN is not available";
-  if (const char* reason = reason_against(c)) return reason;
-  const Library& lib = library();
-  const OneThread one_thread(lib);
-  const Cut cut = cut_of(c);
-  // Slices of the same filters share what was packed for the first of them.
+// Brings filters to the order that primitives read, and images that are planes to channels last.
+// What several slices read is packed by share(), in small jobs; what one slice reads by the thread
+// that computes it, which has it in its cache then.
+class Packing {
+ public:
+  Packing(const Library& lib, const Convolution& given, const Convolution& c, const Cut& cut)
+      : lib_(lib), given_(given), c_(c), cut_(cut) {
+    const Prepared& first = prepared_for(lib, c, cut.slice(c, 0));
+    packs_w_ = first.pack_w.value != nullptr;
+    packs_x_ = given.x_at.channel != c.x_at.channel;
+    for (int64_t piece = 0; piece < cut.by_filters; ++piece)
+      units_.push_back(prepared_for(lib, c, cut.slice(c, piece)).unit);
+    in_parts_ = packs_w_ && std::find(units_.begin(), units_.end(), 0) == units_.end();
+    shares_w_ = packs_w_ && !cut.slices_have_own_filters();
+    shares_x_ = packs_x_ && !cut.slices_have_own_images();
+    // The first piece of the filters is the largest.
+    bytes_of_piece_ = round_up(first.bytes[kW], size_t(64));
+    if (shares_w_)
+      w_ =
+          static_cast<std::byte*>(bytes_of(Slot::pack_a, bytes_of_piece_ * size_t(cut.by_filters)));
+    if (shares_x_) x_ = scratch(Slot::pack_b, c.batch * c.x_at.sample);
+    line_ = given.x_at.row == c.columns.in ? c.rows.in * c.columns.in : c.columns.in;
+    per_line_ = div_ceil(line_, kPlaces);
+    per_image_ = c.rows.in * c.columns.in / line_ * per_line_;
+  }
+
+  void share() {
+    const int64_t of_w = !shares_w_ ? 0 : in_parts_ ? div_ceil(c_.filters, kPart) : cut_.by_filters;
+    const int64_t of_x = shares_x_ ? c_.batch * per_image_ : 0;
+    parallel_for(of_w + of_x, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        if (i >= of_w)
+          pack_places((i - of_w) / per_image_, (i - of_w) % per_image_,
+                      x_ + (i - of_w) / per_image_ * c_.x_at.sample);
+        else if (in_parts_)
+          pack_part(i * kPart, shared(i * kPart / cut_.filters));
+        else
+          pack_filters(lib_, c_, cut_.slice(c_, i), shared(i));
+    });
+  }
+
+  // The first image of a slice, and its filters, as primitives read them; perhaps in memory of the
+  // calling thread.
+  const void* images_of(const Slice& s) {
+    if (!packs_x_) return moved(c_.x, s.image * c_.x_at.sample, c_.dtype);
+    if (shares_x_) return x_ + s.image * c_.x_at.sample;
+    float* const own = scratch(Slot::pack_b, s.images * c_.x_at.sample);
+    for (int64_t i = 0; i < s.images * per_image_; ++i)
+      pack_places(s.image + i / per_image_, i % per_image_, own + i / per_image_ * c_.x_at.sample);
+    return own;
+  }
+  const void* filters_of(int64_t piece) {
+    const Slice s = cut_.slice(c_, piece);
+    if (!packs_w_) return moved(c_.w, s.filter * c_.w_at.sample, c_.dtype);
+    if (shares_w_) return shared(piece);
+    void* const own = bytes_of(Slot::pack_a, bytes_of_piece_);
+    if (!in_parts_) pack_filters(lib_, c_, s, own);
+    for (int64_t filter = 0; in_parts_ && filter < s.filters; filter += kPart)
+      pack_part(s.filter + filter, own);
+    return own;
+  }
+  // Does it look at the filters, and were all that it has packed finite?
+  bool checks() const { return in_parts_; }
+  bool found_finite() const { return finite_; }
+
+ private:
+  static constexpr int64_t kPart = 16, kPlaces = 64;
+
+  void* shared(int64_t piece) const { return w_ + size_t(piece) * bytes_of_piece_; }
+  void pack_part(int64_t filter, void* to_piece) {
+    const int64_t piece = filter / cut_.filters, in_piece = filter % cut_.filters;
+    const int64_t unit = units_[size_t(piece)];
+    const int64_t elements = c_.channels * c_.rows.taps * c_.columns.taps;
+    float* to = static_cast<float*>(to_piece) + in_piece / unit * unit * elements + in_piece % unit;
+    const void* from = moved(c_.w, filter * c_.w_at.sample, c_.dtype);
+    if (!transpose(to, spread_of_filter(c_, unit), static_cast<const float*>(from), c_.w_at.sample,
+                   kPart, elements))
+      finite_ = false;
+  }
+  // Some of the places of an image, which goes to `to`.
+  void pack_places(int64_t image, int64_t part, float* to) {
+    const int64_t channels = c_.groups * c_.channels;
+    const int64_t line = part / per_line_, place = part % per_line_ * kPlaces;
+    const void* from = moved(c_.x, given_.x_at.offset(image, line, place, 0), c_.dtype);
+    transpose(to + (line * line_ + place) * channels, {kPlaces, channels, 0},
+              static_cast<const float*>(from), given_.x_at.channel, channels,
+              std::min(kPlaces, line_ - place));
+  }
+
+  const Library& lib_;
+  const Convolution &given_, &c_;
+  const Cut& cut_;
+  std::vector<int64_t> units_;                       // of each piece of the filters
+  int64_t line_ = 0, per_line_ = 0, per_image_ = 0;  // places of x side by side; parts to pack
+  bool packs_w_ = false, shares_w_ = false, in_parts_ = false, packs_x_ = false, shares_x_ = false;
+  size_t bytes_of_piece_ = 0;
+  std::byte* w_ = nullptr;
+  float* x_ = nullptr;
+  std::atomic<bool> finite_ = true;
+};
+
+// declines() of the convolution that runs.
+const char* reason_against_slices(const Library& lib, const Convolution& c) {
+  const Cut cut = cut_of(c, num_threads());
   const auto prepared = [&](int64_t i) -> Prepared& {
     return prepared_for(lib, c, cut.slice(c, i));
   };
+  // Slices of the same filters share what was packed for the first of them.
   for (int64_t i = 0; i < cut.count(); ++i) {
-    const Prepared& one = prepared(i);
-    if (!one.convolution.value || !one.pack_w.value != !prepared(0).pack_w.value)
+    const Prepared &one = prepared(i), &shares = prepared(i % cut.by_filters), &first = prepared(0);
+    if (!one.convolution.value || !one.pack_w.value != !first.pack_w.value)
       return "oneDNN has no fast primitive for it on this machine";
-    if (!lib.memory_desc_equal(one.w_desc.value, prepared(i % cut.by_filters).w_desc.value))
+    if (!lib.memory_desc_equal(one.w_desc.value, shares.w_desc.value))
       return "oneDNN wants its filters in several orders";
   }
   return nullptr;
 }
 
-void convolve(const Convolution& c) {
-  if (const char* reason = declines(c))
+}  // namespace
+
+const char* declines(const Convolution& given) {
+  if (!available()) return "oneDNN is not available";
+  if (const char* reason = reason_against(given)) return reason;
+  // A call asks more than once, and calls of one shape follow each other.
+  thread_local Key last{};
+  thread_local int threads_of_last = 0;
+  thread_local const char* reason_of_last = nullptr;
+  const Key key = key_of(given, {0, given.batch, 0, given.rows.out, 0, given.filters});
+  if (threads_of_last != num_threads() || !(key == last)) {
+    const Library& lib = library();
+    const OneThread one_thread(lib);
+    threads_of_last = 0;  // a failure leaves no answer
+    reason_of_last = reason_against_slices(lib, as_run(given));
+    last = key;
+    threads_of_last = num_threads();
+  }
+  return reason_of_last;
+}
+
+bool convolve(const Convolution& given) {
+  if (const char* reason = declines(given))
     fail(ErrorKind::unsupported, "conv2d: oneDNN does not take this problem: ", reason);
   const Library& lib = library();
-  const Cut cut = cut_of(c);
-  const Prepared& first = prepared_for(lib, c, cut.slice(c, 0));
-  const bool packs = first.pack_w.value != nullptr;
-  const size_t bytes = round_up(first.bytes[kW], size_t(64));
-  // The first piece of the filters is the largest.
-  auto* packed = static_cast<std::byte*>(
-      packs ? bytes_of(Slot::row_a, bytes * size_t(cut.by_filters)) : nullptr);
-  const auto filters_at = [&](int64_t i) -> const void* {
-    const int64_t piece = i % cut.by_filters;
-    return packs ? packed + size_t(piece) * bytes
-                 : moved(c.w, piece * cut.filters * c.w_at.sample, c.dtype);
-  };
-  if (packs)
-    parallel_for(cut.by_filters, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        pack_filters(lib, c, cut.slice(c, i), const_cast<void*>(filters_at(i)));
-    });
+  const Convolution c = as_run(given);
+  const Cut cut = cut_of(c, num_threads());
+  Packing packing(lib, given, c, cut);
+  const bool pads = has_padding(c);
+  if (pads && !packing.checks() && !has_finite_filters(c)) return false;
+  packing.share();
+  if (pads && !packing.found_finite()) return false;
   parallel_for(cut.count(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) execute(lib, c, cut.slice(c, i), filters_at(i));
+    for (int64_t i = begin; i < end; ++i) {
+      const Slice s = cut.slice(c, i);
+      const void* const filters = packing.filters_of(i % cut.by_filters);
+      execute(lib, c, s, packing.images_of(s), filters);
+    }
   });
+  return !pads || packing.found_finite();
 }
 
 #else
 
 const char* declines(const Convolution&) { return "this build has no oneDNN"; }
-void convolve(const Convolution&) {
+bool convolve(const Convolution&) {
   fail(ErrorKind::unsupported, "conv2d: ", unavailable_reason());
 }
 

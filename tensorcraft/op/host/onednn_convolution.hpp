@@ -22,8 +22,9 @@ struct Convolution {
 // Why convolve() does not take it; null if it does. The first answer prepares primitives.
 const char* declines(const Convolution& convolution);
 
-// out = x * w + bias; sums are float32, rounded once. A tap outside the image is left out, so an
-// infinite weight makes no NaN there. Fails with kind unsupported if declines() has a reason.
-void convolve(const Convolution& convolution);
+// out = x * w + bias; sums are float32, rounded once. A tap outside the image is left out, which is
+// right unless its weight is infinite or NaN: false then, and out is undefined. Fails with kind
+// unsupported if declines() has a reason.
+bool convolve(const Convolution& convolution);
 
 }  // namespace tensorcraft::host::onednn

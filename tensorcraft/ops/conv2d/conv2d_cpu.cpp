@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -157,11 +158,13 @@ class Convolution {
     const int64_t k = is_matrix() ? 0 : q_.taps() * q_.channels();
     const int64_t images =
         std::clamp<int64_t>(kFloatsOfBuffers / (places * (k + q_.filters())), 1, batch);
-    std::vector<float> windows(size_t(images * places * k)),
-        sums(size_t(images * places * q_.filters()));
+    const auto floats = [](int64_t n) {
+      return std::make_unique_for_overwrite<float[]>(size_t(n));
+    };
+    const auto windows = floats(images * places * k), sums = floats(images * places * q_.filters());
     for (int64_t group = 0; group < q_.groups; ++group)
       for (int64_t first = 0; first < batch; first += images)
-        multiply_images(first, std::min(images, batch - first), group, windows.data(), sums.data(),
+        multiply_images(first, std::min(images, batch - first), group, windows.get(), sums.get(),
                         w);
   }
 
@@ -390,27 +393,51 @@ void reference(const Problem& q) {
 
 namespace {
 
+// An element of all windows: one place after the other, as far as they lie in the image.
+template <class T>
+void copy_element(const Im2colProblem& q, const T* x, int64_t tap, T* out, int64_t stride) {
+  const WindowAxis &rows = q.window.rows, &columns = q.window.columns;
+  const ImageStrides at = op::image_strides(q.x);
+  for (int64_t row = 0; row < rows.out; ++row) {
+    const int64_t y = rows.at(row, tap / columns.taps), shift = tap % columns.taps;
+    const Range in = rows.has(y) ? inside(columns, shift) : Range{0, 0};
+    for (int64_t i = 0; i < in.begin; ++i, out += stride) *out = T();
+    for (int64_t i = in.begin; i < in.end; ++i, out += stride)
+      *out = x[at.offset(0, y, columns.at(i, shift), 0)];
+    for (int64_t i = in.end; i < columns.out; ++i, out += stride) *out = T();
+  }
+}
+
+// All elements of one window, the channels of a tap after each other.
+template <class T>
+void copy_window(const Im2colProblem& q, const T* x, int64_t position, T* out, int64_t stride) {
+  const WindowAxis &rows = q.window.rows, &columns = q.window.columns;
+  const int64_t channels = q.x.shape(3);
+  const ImageStrides at = op::image_strides(q.x);
+  for (int64_t r = 0; r < rows.taps; ++r)
+    for (int64_t s = 0; s < columns.taps; ++s) {
+      const int64_t y = rows.at(position / columns.out, r),
+                    column = columns.at(position % columns.out, s);
+      const bool is_inside = rows.has(y) && columns.has(column);
+      const T* from = is_inside ? x + at.offset(0, y, column, 0) : nullptr;
+      for (int64_t c = 0; c < channels; ++c, out += stride)
+        *out = is_inside ? from[c * at.channel] : T();
+    }
+}
+
 // Lines of the matrices of all images.
 template <class T>
-void copy_windows(const Im2colProblem& q, int64_t begin, int64_t end) {
-  const bool first = q.layout == ImageLayout::nchw;
-  const WindowAxis &rows = q.window.rows, &columns = q.window.columns;
-  const int64_t channels = q.x.shape(3), taps = rows.taps * columns.taps;
-  const int64_t lines = q.out.shape(1), length = q.out.shape(2);
+void copy_lines(const Im2colProblem& q, int64_t begin, int64_t end) {
+  const int64_t taps = q.window.rows.taps * q.window.columns.taps, lines = q.out.shape(1);
   const ImageStrides at = op::image_strides(q.x);
-  for (int64_t line = begin; line < end; ++line) {
-    const int64_t sample = line / lines, major = line % lines;
-    T* out = q.out.data_as<T>() + sample * q.out.stride(0) + major * q.out.stride(1);
-    for (int64_t i = 0; i < length; ++i) {
-      const int64_t position = first ? i : major, element = first ? major : i;
-      const int64_t channel = first ? element / taps : element % channels;
-      const int64_t tap = first ? element % taps : element / channels;
-      const int64_t y = rows.at(position / columns.out, tap / columns.taps);
-      const int64_t x = columns.at(position % columns.out, tap % columns.taps);
-      const bool is_inside = rows.has(y) && columns.has(x);
-      out[i * q.out.stride(2)] =
-          is_inside ? q.x.data_as<const T>()[at.offset(sample, y, x, channel)] : T();
-    }
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t sample = i / lines, line = i % lines;
+    T* out = q.out.data_as<T>() + sample * q.out.stride(0) + line * q.out.stride(1);
+    const T* image = q.x.data_as<const T>() + sample * at.sample;
+    if (q.layout == ImageLayout::nchw)
+      copy_element(q, image + line / taps * at.channel, line % taps, out, q.out.stride(2));
+    else
+      copy_window(q, image, line, out, q.out.stride(2));
   }
 }
 
@@ -419,7 +446,7 @@ void copy_windows(const Im2colProblem& q, int64_t begin, int64_t end) {
 void im2col_cpu(const Im2colProblem& q) {
   host::with_bits_of_size(dtype_bytes(q.x.dtype()), [&]<class T>(T*) {
     host::parallel_for(q.out.shape(0) * q.out.shape(1), host::row_grain(q.out.shape(2)),
-                       [&](int64_t begin, int64_t end) { copy_windows<T>(q, begin, end); });
+                       [&](int64_t begin, int64_t end) { copy_lines<T>(q, begin, end); });
   });
 }
 

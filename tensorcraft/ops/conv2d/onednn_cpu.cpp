@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/host/onednn.hpp"
 #include "tensorcraft/op/host/onednn_convolution.hpp"
-#include "tensorcraft/op/host/rows.hpp"
-#include "tensorcraft/op/host/simd.hpp"
 #include "tensorcraft/ops/conv2d/problem.hpp"
-
-#include <atomic>
-#include <bit>
 
 namespace tensorcraft::kernel::conv2d {
 namespace {
@@ -28,35 +23,6 @@ host::onednn::Convolution convolution_of(const Problem& q) {
           .out_at = op::image_strides(q.out)};
 }
 
-bool has_padding(const WindowAxis& a) {
-  return a.before > 0 || a.at(a.out - 1, a.taps - 1) >= a.in;
-}
-
-TC_HOST_CLONES bool are_finite(const float* x, int64_t n) {
-  constexpr uint32_t kExponent = 0x7f800000;  // all ones: an infinity or NaN
-  uint32_t some = 0;
-  for (int64_t i = 0; i < n; ++i)
-    some |= uint32_t((std::bit_cast<uint32_t>(x[i]) & kExponent) == kExponent);
-  return some == 0;
-}
-
-// A weight that is not finite makes NaN where its tap lies outside; oneDNN leaves such taps out.
-bool has_finite_filters(const Problem& q) {
-  const int64_t length = q.channels(), lines = q.w.shape(0) * q.taps();
-  const bool as_it_is = q.w.dtype() == DType::float32 && q.w.stride(3) == 1;
-  std::atomic<bool> all = true;
-  host::for_each_row(lines, length, [&](int64_t line) {
-    const int64_t filter = line / q.taps(), tap = line % q.taps();
-    const int64_t at = filter * q.w.stride(0) + tap / q.w.shape(2) * q.w.stride(1) +
-                       tap % q.w.shape(2) * q.w.stride(2);
-    const std::byte* from = q.w.data_as<std::byte>() + at * int64_t(dtype_bytes(q.w.dtype()));
-    float* row = as_it_is ? nullptr : host::scratch(host::Slot::row_d, length);
-    if (row) host::load_row(row, from, q.w.dtype(), q.w.stride(3), length);
-    if (!are_finite(row ? row : reinterpret_cast<const float*>(from), length)) all = false;
-  });
-  return all;
-}
-
 }  // namespace
 
 std::string_view onednn_refusal(const Problem& q) {
@@ -71,9 +37,7 @@ std::string_view onednn_refusal(const Problem& q) {
 }
 
 void onednn(const Problem& q) {
-  const bool pads = has_padding(q.window.rows) || has_padding(q.window.columns);
-  if (pads && !has_finite_filters(q)) return cpu(q);
-  host::onednn::convolve(convolution_of(q));
+  if (!host::onednn::convolve(convolution_of(q))) cpu(q);
 }
 
 }  // namespace tensorcraft::kernel::conv2d
