@@ -68,6 +68,31 @@ def test_the_source_of_an_export_can_go_first() -> None:
     assert array[-1] == 3 and view[-1] == 3
 
 
+VIEWS = [lambda t: t, lambda t: t[1:], lambda t: t.mT, lambda t: t[::2, 5], lambda t: tc.reshape(t, (-1,))]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("export", [np.from_dlpack, tc.Tensor.numpy, np.asarray])
+def test_an_export_of_a_view_keeps_the_memory(view: Any, export: Any) -> None:
+    array = export(view(tc.full((300, 300), 3.0, device="cpu")))
+    gc.collect()
+    assert array.tobytes() == np.full(array.shape, 3, np.float32).tobytes()
+    array[...] = 4
+    assert np.asarray(tc.add(array, 1, device="simt")).tolist() == np.full(array.shape, 5).tolist()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("legacy", [None, False, True])
+def test_a_view_of_an_import_keeps_the_memory(view: Any, legacy: bool | None) -> None:
+    array = np.full((300, 300), 3, np.float32)
+    tensor = view(tc.asarray(array) if legacy is None else tc.from_dlpack(Producer(array, legacy)))
+    del array
+    gc.collect()
+    assert tensor.numpy().tobytes() == np.full(tensor.shape, 3, np.float32).tobytes()
+    tc.multiply(tensor, 2, out=tensor)
+    assert np.asarray(tc.add(tensor.numpy(), 1, device="simt")).tolist() == np.full(tensor.shape, 7).tolist()
+
+
 def test_an_unused_capsule_frees_its_share() -> None:
     array = np.ones(4, np.float32)
     gone = weakref.ref(array)
