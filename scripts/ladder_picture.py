@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws docs/gemm_ladder.svg, every rung of gemm as a bar, from benchmarks/results/.
+"""Draws every variant of a case as a bar: docs/gemm_ladder.svg from benchmarks/results/, or what `tensorcraft bench` wrote.
 
---check writes nothing and fails if the picture is not up to date.
+--check writes nothing and fails if docs/gemm_ladder.svg is not up to date. RESULTS.json draws the case of --operator with
+the most variants into --image, an SVG file, and writes its bars into --csv.
 """
 
 import argparse
+import csv
 import html
+import json
 import math
 import sys
+from pathlib import Path
 
 import regions
 import results_table
@@ -33,29 +37,60 @@ STYLE = """
   }"""
 
 
-def bars(rungs, beside):
-    """Name, TFLOPS, times the first rung, class."""
-    rate = lambda us: beside.first["flops"] / us * 1e-6
-    slowest = rungs[0][1]["us"]
-    for name, row in rungs:
-        yield name, rate(row["us"]), slowest / row["us"], "bar"
+def bars(rungs, beside, amount):
+    """Name, speed in the unit of `amount`, times the first rung, class."""
+    slowest = rungs[0][1]
+    for name, us in rungs:
+        yield name, amount / us, slowest / us, "bar"
     for name, row in beside.peers.items():
         if name != "copy" and not row.get("error"):
-            yield name, rate(row["median_us"]), slowest / row["median_us"], "peer"
+            yield name, amount / row["median_us"], slowest / row["median_us"], "peer"
 
 
-def picture(found):
+def ladder_of_bench(document, op):
+    """Variants of the case with the most of them, the slowest first; and that case."""
+    timed = lambda case: {r["variant"]: r["median_us"] for r in case.ladder if not r.get("error")}
+    cases = results_table.cases_of(document, op)
+    beside = max(cases, key=lambda case: len(timed(case)), default=None)
+    if not beside or not timed(beside):
+        raise SystemExit(f"ladder_picture: no variant of {op} was timed")
+    return sorted(timed(beside).items(), key=lambda rung: -rung[1]), beside
+
+
+def ladder_of_gemm(found):
     rungs, beside = results_table.ladder_of(found, "gemm")
-    rows = list(bars(rungs, beside))
     device = next(d["device"] for d in found.values() if beside.first in d["rows"])
-    peak = device["peak_tflops"][beside.first["dtype"]]
-    low, high = 0.1, 10 ** math.ceil(math.log10(peak))
-    x = lambda tflops: LEFT + (RIGHT - LEFT) * math.log(tflops / low) / math.log(high / low)
+    return [(name, row["us"]) for name, row in rungs], beside, device
+
+
+def table(rungs, beside, device):
+    """The bars as lines of numbers."""
+    unit, amount, _ = measure(beside, device)
+    yield ["name", "kind", "us", unit, "times the first"]
+    for name, speed, gain, kind in bars(rungs, beside, amount):
+        yield [name, "peer" if kind == "peer" else "variant", f"{amount / speed:.6g}", f"{speed:.6g}", f"{gain:.6g}"]
+
+
+def measure(beside, device):
+    """The unit of a case's speed, the amount that over microseconds gives it, and the device's peak."""
+    if beside.computes(device):
+        return "TFLOPS", beside.first["flops"] * 1e-6, device["peak_tflops"][beside.first["dtype"]]
+    return "GB/s", beside.first["bytes"] * 1e-3, device.get("bandwidth_gbs")
+
+
+def picture(rungs, beside, device):
+    unit, amount, peak = measure(beside, device)
+    rows = list(bars(rungs, beside, amount))
+    speeds = [speed for _, speed, _, _ in rows]
+    low = min(0.1 if unit == "TFLOPS" else 10, 10 ** math.floor(math.log10(min(speeds))))
+    high = 10 ** math.ceil(math.log10(max(peak or 0, *speeds)))
+    x = lambda speed: LEFT + (RIGHT - LEFT) * math.log(speed / low) / math.log(high / low)
     bottom = TOP + STEP * len(rows)
+    op, device_name = beside.first["op"], device.get("name") or "processor"
     size = f"{results_table.short_shape(beside.first)} in {beside.first['dtype']}"
-    about = f"Each rung of the gemm ladder on one {device['name']}, {size}. TFLOPS, on a logarithmic scale."
-    note = f"TFLOPS on one {html.escape(device['name'])}, logarithmic; the right column is times the first rung"
-    shapes = [f'<text class="head" x="8" y="22">gemm, step by step: {html.escape(size)}</text>',
+    about = f"Each rung of the {op} ladder on one {device_name}, {size}. {unit}, on a logarithmic scale."
+    note = f"{unit} on one {html.escape(device_name)}, logarithmic; the right column is times the first rung"
+    shapes = [f'<text class="head" x="8" y="22">{op}, step by step: {html.escape(size)}</text>',
               f'<text class="quiet" x="8" y="42">{note}</text>']  # fmt: skip
     for power in range(round(math.log10(low)), round(math.log10(high)) + 1):
         at = f"{x(10.0**power):.1f}"
@@ -63,13 +98,14 @@ def picture(found):
         shapes.append(
             f'<text class="quiet" x="{at}" y="{bottom + 16}" text-anchor="middle">{10.0**power:g}</text>'
         )
-    shapes.append(f'<line class="peak" x1="{x(peak):.1f}" x2="{x(peak):.1f}" y1="{TOP - 6}" y2="{bottom}"/>')
-    shapes.append(f'<text class="quiet" x="{x(peak):.1f}" y="{TOP - 10}" text-anchor="end">peak {peak:.3g}</text>')
-    for i, (name, tflops, gain, kind) in enumerate(rows):
+    if peak:
+        shapes.append(f'<line class="peak" x1="{x(peak):.1f}" x2="{x(peak):.1f}" y1="{TOP - 6}" y2="{bottom}"/>')
+        shapes.append(f'<text class="quiet" x="{x(peak):.1f}" y="{TOP - 10}" text-anchor="end">peak {peak:.3g}</text>')
+    for i, (name, speed, gain, kind) in enumerate(rows):
         y = TOP + STEP * i
         shapes += [f'<text x="{LEFT - 8}" y="{y + 16}" text-anchor="end">{html.escape(name)}</text>',
-                   f'<rect class="{kind}" x="{LEFT}" y="{y + 3}" width="{x(tflops) - LEFT:.1f}" height="18" rx="2"/>',
-                   f'<text x="{RIGHT + 14}" y="{y + 16}">{tflops:.3g}</text>',
+                   f'<rect class="{kind}" x="{LEFT}" y="{y + 3}" width="{x(speed) - LEFT:.1f}" height="18" rx="2"/>',
+                   f'<text x="{RIGHT + 14}" y="{y + 16}">{speed:.3g}</text>',
                    f'<text class="quiet" x="{RIGHT + 118}" y="{y + 16}" text-anchor="end">{f"{gain:,.0f}" if gain >= 100 else f"{gain:.3g}"}x</text>']  # fmt: skip
     width, height = RIGHT + 128, bottom + 26
     head = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
@@ -77,17 +113,30 @@ def picture(found):
     return "\n".join([head, f"<style>{STYLE}\n</style>", *shapes, "</svg>"]) + "\n"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
-    check = parser.parse_args().check
-    drawn = picture(results_table.documents(results_table.RESULTS))
+    parser.add_argument("results", nargs="?", type=Path, metavar="RESULTS.json")
+    parser.add_argument("--operator", default="gemm")
+    parser.add_argument("--image", type=Path, metavar="FILE.svg")
+    parser.add_argument("--csv", type=Path, metavar="FILE.csv")
+    given = parser.parse_args(arguments)
+    if given.results:
+        document = json.loads(given.results.read_text())
+        of = (*ladder_of_bench(document, given.operator), document["device"])
+        if given.image:
+            given.image.write_text(picture(*of))
+        if given.csv:
+            with given.csv.open("w", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows(table(*of))
+        return False
+    drawn = picture(*ladder_of_gemm(results_table.documents(results_table.RESULTS)))
     stale = not PICTURE.exists() or PICTURE.read_text() != drawn
-    if stale and not check:
+    if stale and not given.check:
         PICTURE.write_text(drawn)
     if stale:
-        print(f"{PICTURE.name}: {'is not up to date: run scripts/ladder_picture.py' if check else 'written'}")
-    return stale and check
+        print(f"{PICTURE.name}: {'is not up to date: run scripts/ladder_picture.py' if given.check else 'written'}")
+    return stale and given.check
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quotes and generated tables of the documents: a wrong one is found."""
 
+import csv
 import json
 import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -305,13 +307,35 @@ def test_a_peer_on_a_cpu_is_in_the_summary():
 
 def test_the_ladder_is_drawn_and_tabled_from_one_case():
     text = results_table.table("ladder gemm")
-    drawn = ladder_picture.picture(MEASURED)
+    drawn = ladder_picture.picture(*ladder_picture.ladder_of_gemm(MEASURED))
     rungs, beside = results_table.ladder_of(MEASURED, "gemm")
     for name, row in rungs:
         assert f"| `{name}` |" in text and f">{name}</text>" in drawn
         rate = f"{beside.first['flops'] / row['us'] * 1e-6:.3g}"
         assert f" {rate} |" in text and f">{rate}</text>" in drawn
     assert rungs[0][0] == "naive" and ">cublaslt</text>" in drawn and "prefers-color-scheme: dark" in drawn
+
+
+def test_what_bench_measured_becomes_an_image_and_a_table(tmp_path):
+    image, numbers = tmp_path / "softmax.svg", tmp_path / "softmax.csv"
+    ladder_picture.main([str(MADE_UP), "--operator", "softmax", "--image", str(image), "--csv", str(numbers)])
+    with numbers.open() as file:
+        rows = list(csv.DictReader(file))
+    measured = json.loads(MADE_UP.read_text())["rows"]
+    of_case = [r for r in measured if (r["op"], r["shape"]) == ("softmax", "8192x8192") and not r.get("error")]
+    times = {r["variant"]: r["median_us"] for r in of_case if r["candidate"] == "tensorcraft"}
+    assert {r["name"]: float(r["us"]) for r in rows if r["kind"] == "variant"} == times
+    assert rows[0]["name"] == "naive" and rows[0]["times the first"] == "1"
+    assert {r["name"] for r in rows if r["kind"] == "peer"} == {"torch", "torch.compile"}
+    drawn = ElementTree.parse(image).getroot()
+    space = "{http://www.w3.org/2000/svg}"
+    widths = {kind: [float(r.get("width")) for r in drawn.iter(space + "rect") if r.get("class") == kind] for kind in ("bar", "peer")}
+    assert (len(widths["bar"]), len(widths["peer"])) == (len(times), 2)
+    assert widths["bar"] == sorted(widths["bar"]) and all(0 < w < 500 for w in widths["bar"])
+    words = [text.text for text in drawn.iter(space + "text")]
+    assert words[0] == "softmax, step by step: 8192x8192 in bfloat16" and {r["name"] for r in rows} <= set(words)
+    with pytest.raises(SystemExit, match="no variant of topk was timed"):
+        ladder_picture.main([str(MADE_UP), "--operator", "topk", "--image", str(image)])
 
 
 @pytest.mark.parametrize(("row", "words"), [
