@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when an include goes up a layer, crosses operators, or brings foreign text into device code.
+"""Fails when an include goes up a layer, crosses operators, brings foreign text into device code, or lets bindings compute.
 
 usage: check_layers.py [ROOT]
 """
@@ -19,6 +19,19 @@ HEADER_ONLY = {"tensorcraft/core/" + name for name in ("check.hpp", "dlpack.hpp"
 HEADER_ONLY |= {"tensorcraft/cuda/kernel_config.hpp"}
 # Plain C++ that the library and the launchers choose by.
 PLAN = re.compile(r"tensorcraft/(op/(rung|\w+_plan)\.h|ops/\w+/(\w+_)?plan\.h)$")
+# What the Python module converts to and from: types that Python sees, the registry, streams. No kernel, launch, plan, rung or
+# operator of its own, so what is decided or computed is the library's.
+CONVERTED = re.compile(
+    r"tensorcraft/(core/\w+|cuda/(device|graph|launch_watcher|memory|stream|stream_priority|wait_value)"
+    r"|runtime/(dispatch/dispatch|memory/(pool|pinned|tensor|host_memory_device|cuda_memory_device)|safetensors/\w+|scheduler/scheduler"
+    r"|transfer/engine)|jit/(kernel_cache|module|user_kernel|warmup)|op/(definition|operator|trace|value|host/elements)|ops/all"
+    r"|ops/permute/permute|sparse/matrix|packed/\w+|diagnose/tune)\.hpp$"
+)
+COMPUTING = {"<cmath>", "<complex>", "<execution>", "<numeric>", "<random>", "<valarray>"}
+# The package imports these of Python, and NumPy where arrays of it are asked for.
+PYTHON_MODULES = {"ast", "asyncio", "atexit", "collections", "concurrent", "functools", "importlib", "inspect", "itertools", "math",
+                  "numpy", "operator", "os", "sys", "tensorcraft", "threading", "types", "typing", "weakref", "__future__"}  # fmt: skip
+IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+(\w+)(?:[\w.]*)(?=[ \t]+import\b|[ \t]+as\b|[ \t]*,|[ \t]*$)", re.MULTILINE)
 FLOAT_TYPES = re.compile(r"tensorcraft/device/(base\.h|float\w*\.cuh|\w*types?\.(h|cuh))$")
 
 
@@ -108,9 +121,31 @@ def bench_problems(root):
                 yield f"{path}: includes {target}: only bench/google_runner.cpp knows Google Benchmark"
 
 
+def bindings_problems(root):
+    """Bindings and package convert: what they could compute or decide with is not there."""
+    for file in sorted((root / "bindings" / "python").rglob("*")):
+        if file.suffix not in (".hpp", ".cpp"):
+            continue
+        path, text = file.relative_to(root).as_posix(), file.read_text()
+        for match in INCLUDE.finditer(text):
+            bracket, target = match.groups()
+            line = text.count("\n", 0, match.start()) + 1
+            if target.startswith(("bench/", "cli/")) or (target.startswith("tensorcraft/") and not CONVERTED.match(target)):
+                yield f"{path}:{line}: includes {target}: bindings convert, what decides or computes is the library's"
+            if bracket == "<" and f"<{target}>" in COMPUTING:
+                yield f"{path}:{line}: includes <{target}>: bindings convert, and compute nothing"
+    for file in sorted((root / "python" / "tensorcraft").glob("*.py")):
+        path, text = file.relative_to(root).as_posix(), file.read_text()
+        for match in IMPORT.finditer(text):
+            if match[1] not in PYTHON_MODULES and not (path.endswith(f"/{match[1]}.py")):
+                line = text.count("\n", 0, match.start()) + 1
+                yield f"{path}:{line}: imports {match[1]}: the package wraps, and computes nothing"
+
+
 def problems(root):
     root = Path(root)
     yield from bench_problems(root)
+    yield from bindings_problems(root)
     for file in sorted((root / "tensorcraft").rglob("*")):
         if file.suffix not in (".hpp", ".cpp", ".h", ".cuh"):
             continue

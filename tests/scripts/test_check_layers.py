@@ -73,6 +73,29 @@ def test_the_benchmark_is_above_the_library(tmp_path, path, include, reason):
     assert len(found) == 1 and reason in found[0] and path in found[0]
 
 
+@pytest.mark.parametrize(
+    "path, text, reason",
+    [
+        ("bindings/python/a.cpp", '#include "tensorcraft/ops/softmax/softmax.hpp"', "bindings convert"),
+        ("bindings/python/a.cpp", '#include "tensorcraft/cuda/launch.hpp"', "bindings convert"),
+        ("bindings/python/a.hpp", '#include "tensorcraft/op/plan.hpp"', "bindings convert"),
+        ("bindings/python/a.cpp", '#include "bench/engine.hpp"', "bindings convert"),
+        ("bindings/python/a.cpp", "#include <cmath>", "compute nothing"),
+        ("python/tensorcraft/_a.py", "import ctypes", "computes nothing"),
+        ("python/tensorcraft/_a.py", "    from array import array", "computes nothing"),
+        ("python/tensorcraft/_a.py", "import random as r", "computes nothing"),
+    ],
+)
+def test_bindings_hold_conversions_alone(tmp_path, path, text, reason):
+    found = check(tmp_path, path, text)
+    assert len(found) == 1 and reason in found[0] and path in found[0]
+
+
+def test_bindings_include_what_they_convert(tmp_path):
+    assert not check(tmp_path, "bindings/python/a.cpp", '#include "tensorcraft/ops/all.hpp"\n#include "b.hpp"\n#include <string>')
+    assert not check(tmp_path, "python/tensorcraft/_a.py", "from . import _ops\nimport numpy as np\nfrom typing import Any\n# from here on")
+
+
 def test_the_benchmark_includes_the_library_and_its_runner_google_benchmark(tmp_path):
     assert not check(tmp_path, "bench/a.cpp", '#include "tensorcraft/ops/all.hpp"\n#include "bench/b.hpp"')
     assert not check(tmp_path, "bench/google_runner.cpp", "#include <benchmark/benchmark.h>")
