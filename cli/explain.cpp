@@ -72,6 +72,7 @@ Json to_json(const op::Explanation& e, const DeviceInfo& device) {
           {"variant", e.variant},
           {"tuned", to_json(e.tuned)},
           {"prior", e.prior},
+          {"staged", e.staged},
           {"variants", variants},
           {"kernels", kernels},
           {"bytes", e.cost.bytes},

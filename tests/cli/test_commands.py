@@ -7,8 +7,11 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from process import ROOT, Run, open_terminal
+
+import tensorcraft as tc
 
 COMMANDS = [
     ("doctor",), ("devices",), ("ops",), ("ops", "gemm"), ("explain", "relu", "4"), ("cache", "ls"), ("cache", "stat"),
@@ -139,6 +142,15 @@ def test_explain_has_what_the_choice_weighed(run: Run) -> None:
     assert chosen["why"] in text and "* " + fastest["config"] in text
 
 
+def test_explain_says_in_json_what_python_is_told(run: Run) -> None:
+    answer = run("explain", "softmax", "4x8", "--device", "cpu", "--json").json()
+    told = tc.explain(tc.softmax, np.zeros((4, 8), np.float32), device="cpu")
+    assert answer.keys() - {"device_name"} == set(told._fields) - {"text"}
+    assert answer["variants"][0].keys() == set(told.variants[0]._fields)
+    for name in ("op", "device", "variant", "prior", "staged", "floor_us", "bytes", "flops"):
+        assert answer[name] == getattr(told, name), name
+
+
 def test_explain_lists_the_architectures_that_it_knows(run: Run) -> None:
     refused = run("explain", "relu", "4", "--arch", "sm_1").err
     known = re.findall(r"sm_\d+a?", refused.split("use ")[1])
@@ -232,7 +244,7 @@ def test_explain_for_a_gpu_that_is_not_here(run: Run, has_nvrtc: bool) -> None:
     arguments = ("explain", "gemm", "4096x4096", "4096x4096", "--arch", "sm_90a")
     answer = run(*arguments, "--json").json()
     assert set(answer) == {
-        "op", "device", "device_name", "variant", "variants", "kernels", "bytes", "flops", "floor_us", "prior", "tuned",
+        "op", "device", "device_name", "variant", "variants", "kernels", "bytes", "flops", "floor_us", "prior", "staged", "tuned",
     }  # fmt: skip
     assert answer["device"] == "sm_90a" or Path("/dev/nvidiactl").exists()  # which may be one
     assert answer["flops"] == 2 * 4096**3 and answer["bytes"] == 3 * 4096**2 * 4
