@@ -3,7 +3,9 @@
 
 import json
 import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,38 @@ def test_what_is_wrong_is_said(run: Run, tmp_path: Path) -> None:
     assert "no events" in run("trace", "true").out
     bad = run("devices", TENSORCRAFT_TRACE="/no/such/folder/t.json")
     assert bad.code == 0
+
+
+KERNELS = """
+import tensorcraft as tc
+tc.softmax(tc.full((1000, 100), 1.0, device="simt"))
+"""
+
+
+@pytest.mark.parametrize("place", ["variable", "file"])
+def test_a_setting_times_the_kernels_of_a_run(place: str, tmp_path: Path) -> None:
+    """What a build with a macro would do, each program does that is asked to."""
+    path, settings = tmp_path / "t.json", tmp_path / "config.json"
+    settings.write_text(json.dumps({"trace": str(path)} if place == "file" else {}))
+    environment = {**os.environ, "TENSORCRAFT_CONFIG": str(settings)}
+    if place == "variable":
+        environment["TENSORCRAFT_TRACE"] = str(path)
+    began = time.monotonic_ns()
+    subprocess.run([sys.executable, "-c", KERNELS], env=environment, check=True)
+    took_us = (time.monotonic_ns() - began) / 1000
+    events = [json.loads(line.rstrip(",")) for line in path.read_text().splitlines() if line != "["]
+    spans = {e["name"]: e for e in events if e["ph"] == "X"}
+    assert spans["softmax"]["args"] == {"variant": "in_registers", "device": "simt"}
+    assert 0 < spans["softmax"]["dur"] < took_us
+    assert spans["fill"]["ts"] + spans["fill"]["dur"] <= spans["softmax"]["ts"]
+
+
+def test_a_setting_says_what_is_compiled(run: Run, has_nvrtc: bool) -> None:
+    if not has_nvrtc:
+        pytest.skip("there is no NVRTC")
+    call = ("explain", "relu", "4", "--arch", "sm_90a")
+    assert "jit: " in run(*call, TENSORCRAFT_LOG="debug").err
+    assert "jit: " not in run(*call).err
 
 
 def test_its_example_is_a_command(run: Run) -> None:
