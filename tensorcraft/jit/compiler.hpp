@@ -28,6 +28,10 @@ struct Program {
 
 // How device code is compiled, for every kernel of a build alike. The default is fast code.
 struct CompilationOptions {
+  // There is no other compiler to choose: NVRTC is found where the driver is, so a kernel needs no
+  // toolkit and is the same on every machine. Files of a user's that load_jit() gives to nvcc are
+  // compiled by flags of theirs.
+  static constexpr bool use_nvrtc = true;
   bool device_debug = false;  // for a debugger, without optimisation: the debug preset
   bool line_info = false;     // source lines in a profiler: the profile preset
   int optimization_level() const { return device_debug ? 0 : 3; }

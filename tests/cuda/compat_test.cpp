@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <type_traits>
 
 namespace tensorcraft {
 namespace {
@@ -110,6 +111,13 @@ TEST(DocumentedNames, ASpecificationHasNoSizesOfACall) {
   EXPECT_EQ(first, specification(explained_product(8192 + 2048)));
   EXPECT_EQ(jit::entry_text(first, "sm_90a"),
             jit::entry_text(specification(explained_product(8192 + 2048)), "sm_90a"));
+}
+
+// No member of a value says otherwise, so nobody can ask for a compiler that is not there.
+TEST(DocumentedNames, EveryKernelIsCompiledByNvrtc) {
+  static_assert(CompilationOptions::use_nvrtc && CompilationOptions{}.use_nvrtc);
+  static_assert(std::is_const_v<decltype(CompilationOptions::use_nvrtc)>);
+  static_assert(sizeof(CompilationOptions) == 2, "what can be chosen: debug and lines");
 }
 
 TEST(DocumentedNames, CompilationOptionsHaveALevelAndAName) {
