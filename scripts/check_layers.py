@@ -25,7 +25,7 @@ CONVERTED = re.compile(
     r"tensorcraft/(core/\w+|cuda/(device|graph|launch_watcher|memory|stream|stream_priority|wait_value)"
     r"|runtime/(dispatch/dispatch|memory/(pool|pinned|tensor|host_memory_device|cuda_memory_device)|safetensors/\w+|scheduler/scheduler"
     r"|transfer/engine)|jit/(kernel_cache|module|user_kernel|warmup)|op/(definition|operator|trace|value|host/elements)|ops/all"
-    r"|ops/permute/permute|sparse/matrix|packed/\w+|diagnose/tune)\.hpp$"
+    r"|sparse/matrix|packed/\w+|diagnose/tune)\.hpp$"
 )
 COMPUTING = {"<cmath>", "<complex>", "<execution>", "<numeric>", "<random>", "<valarray>"}
 # The package imports these of Python, and NumPy where arrays of it are asked for.
