@@ -50,7 +50,8 @@ constexpr std::array<Setting, 13> kSettings = {{
      "Where the kernels that the process loads are noted, for `tensorcraft cache export "
      "--recorded`."},
     {"trace", "TENSORCRAFT_TRACE", "none", "the path of a file",
-     "Where the calls of the process are written with the time that each takes on its device, for a "
+     "Where the calls of the process are written with the time that each takes on its device, for "
+     "a "
      "trace viewer; `tensorcraft trace` sets it."},
     {"status", "TENSORCRAFT_STATUS", "0",
      "1, true, 0 or false in the environment; true or false in the file",
