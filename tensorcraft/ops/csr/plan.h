@@ -166,6 +166,7 @@ inline constexpr Rung kTransposeRungs[] = {
      .file = "place_parts.cuh",
      .idea = "chunks are sorted by buckets of columns, and buckets by columns, in shared memory",
      .choose = place_parts,
+     .spills = "a sort of elements of 2 bytes keeps a few ranks in memory, so that two blocks fit",
      .kernel = "place_parts",
      .adapt = cut_buckets},
     {.name = "chunks",
