@@ -85,10 +85,12 @@ function(tensorcraft_simt_suite kind)
   if(kind)  # random calls of all variants
     string(APPEND left_out :*PropertyOfVariants*:*PropertyOfSparse*)
   endif()
-  # In parts, for a machine of two cores: most grids are smaller than that. The longest begins first.
-  add_test(NAME simt_ops${end}_gemm ${configuration} COMMAND ops_simt_tests${end})
-  set_tests_properties(simt_ops${end}_gemm PROPERTIES LABELS ${suite} TIMEOUT 900 COST 1000
-    ENVIRONMENT "GTEST_FILTER=*simt*gemm*:*gemm*simt*-${left_out}")
+  # In parts, for a machine of two cores: most grids are smaller than that. The longest begin first.
+  foreach(shard RANGE 1)
+    add_test(NAME simt_ops${end}_gemm_${shard} ${configuration} COMMAND ops_simt_tests${end})
+    set_tests_properties(simt_ops${end}_gemm_${shard} PROPERTIES LABELS ${suite} TIMEOUT 1800 COST 1000
+      ENVIRONMENT "GTEST_FILTER=*simt*gemm*:*gemm*simt*-${left_out};GTEST_TOTAL_SHARDS=2;GTEST_SHARD_INDEX=${shard}")
+  endforeach()
   foreach(shard RANGE 4)
     add_test(NAME simt_ops${end}_${shard} ${configuration} COMMAND ops_simt_tests${end})
     set_tests_properties(simt_ops${end}_${shard} PROPERTIES LABELS ${suite} TIMEOUT 900
