@@ -132,18 +132,17 @@ std::map<std::string, int64_t> parse_numbers(std::string_view command, std::stri
                                              std::string_view option,
                                              const std::vector<std::string>& texts) {
   std::map<std::string, int64_t> numbers;
-  for (const std::string& text : texts) {
+  if (texts.empty()) return numbers;  // whether there is such an operator is asked elsewhere
+  const std::vector<std::string> arrays = arrays_of(op);
+  for (const std::string_view text : texts) {
     const size_t equals = std::min(text.find('='), text.size());
-    const char *const begin = text.data() + std::min(equals + 1, text.size()), *const end =
-                                                                                   text.data() +
-                                                                                   text.size();
+    const std::string_view digits = text.substr(std::min(equals + 1, text.size()));
     int64_t number = 0;
-    if (const auto read = std::from_chars(begin, end, number);
-        read.ec != std::errc() || read.ptr != end || number < 1)
+    const auto [stop, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (code != std::errc() || stop != digits.data() + digits.size() || number < 1)
       fail(ErrorKind::value, command, ": ", option,
            " is NAME=NUMBER, the number at least 1, got \"", text, '"');
-    const std::string name = text.substr(0, equals);
-    const std::vector<std::string> arrays = arrays_of(op);
+    const std::string name(text.substr(0, equals));
     if (std::ranges::find(arrays, name) == arrays.end())
       fail(ErrorKind::value, command, ": ", option, " names \"", name, "\", which is no array of ",
            op, "; give one of ", joined(arrays, ", "));
