@@ -62,7 +62,7 @@ PeerCall open_cudnn(const PeerProblem& problem) {
             const DeviceGuard on(index);
             check_peer(library.softmax(handle, algorithm, kOverAllOfARow, &kOne, tensor,
                                        operands.inputs(copy)[0].data(), &kZero, tensor,
-                                       operands.outputs(copy)[0].data()),
+                                       operands.outputs(copy)[0].writable_data()),
                        "cudnnSoftmaxForward");
           },
           {}};

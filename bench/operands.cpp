@@ -143,7 +143,7 @@ TensorView Operands::add(const TensorView& like, int64_t below, int64_t step) {
     fill_ascending(memory, step, stream_);
   else
     fill_random(memory, below, memory_.size(), stream_);
-  return {memory.data(), like.dtype(), like.shape(), like.strides(), device};
+  return {memory.writable_data(), like.dtype(), like.shape(), like.strides(), device};
 }
 
 void Operands::run(int copy, std::string_view variant) const {

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/op/shared_address.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -61,7 +62,7 @@ int64_t batch_stride(const TensorView& t) {
 
 ProductMatrix matrix_of(const TensorView& t) {
   const int rows = t.rank() - 2, cols = t.rank() - 1;
-  return {.data = t.data(),
+  return {.data = op::shared_address(t),
           .dtype = t.dtype(),
           .rows = t.shape(rows),
           .cols = t.shape(cols),

@@ -348,8 +348,9 @@ nb::object to_numpy(const PyTensor& t) {
   const auto dl = to_dlpack(t.view.dtype());
   const nb::dlpack::dtype dtype{dl.code, dl.bits, dl.lanes};
   const auto make = [&]<class... Access>(Access...) {
-    const nb::ndarray<nb::numpy, Access...> array(t.view.data(), size_t(t.view.rank()), shape,
-                                                  owner, t.view.strides().data(), dtype);
+    const nb::ndarray<nb::numpy, Access...> array(const_cast<void*>(t.view.data()),
+                                                  size_t(t.view.rank()), shape, owner,
+                                                  t.view.strides().data(), dtype);
     return nb::cast(array, nb::rv_policy::reference);
   };
   return t.view.read_only() ? make(nb::ro()) : make();

@@ -33,10 +33,7 @@ inline ArrayArgument settled_to_write(ArrayArgument array, StreamRef stream) {
 }
 
 // The same host memory as a tensor of the CPU or of the SIMT device.
-inline TensorView on_device(const TensorView& t, Device device) {
-  return {t.data(),    t.dtype(), t.shape(),
-          t.strides(), device,    t.read_only() ? Access::read_only : Access::read_write};
-}
+inline TensorView on_device(const TensorView& t, Device device) { return t.at(t.data(), device); }
 
 // tc.Tensor, NumPy array or scalar, anything with the exchange API or __dlpack__, nested list, or
 // number. `stream` is what the caller gave (None: the current one). Fails with kind type otherwise,

@@ -40,13 +40,8 @@ void settle_for_export(const PyTensor& t) {
 }
 
 DLTensor describe(const TensorView& view, int64_t* shape, int64_t* strides) {
-  return {view.data(),
-          to_dlpack(view.device()),
-          view.rank(),
-          to_dlpack(view.dtype()),
-          shape,
-          strides,
-          0};
+  return {const_cast<void*>(view.data()),  // who takes a read-only tensor is told so
+          to_dlpack(view.device()),       view.rank(), to_dlpack(view.dtype()), shape, strides, 0};
 }
 
 Exported* make_exported(const PyTensor& t) {

@@ -99,9 +99,7 @@ class SparseObject {
 
  private:
   nb::object tensor(const TensorView& view) const {
-    const TensorView read_only(view.data(), view.dtype(), view.shape(), view.strides(),
-                               view.device(), Access::read_only);
-    return nb::cast(PyTensor{read_only, memory_});
+    return nb::cast(PyTensor{view.as_read_only(), memory_});
   }
 
   SparseMatrix matrix_;

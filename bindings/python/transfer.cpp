@@ -77,7 +77,7 @@ Transfer start(TransferEngine& engine, const PyTensor& to, const PyTensor& from,
   };
   settled(from, false);
   settled(to, true);
-  request.to = to.view.data();
+  request.to = to.view.writable_data();
   request.from = from.view.data();
   request.bytes = to.view.nbytes();
   request.keep = std::make_shared<Ends>(to.memory, from.memory);

@@ -10,13 +10,8 @@
 namespace tensorcraft {
 namespace {
 
-std::byte* advance(const TensorView& t, int64_t elements) {
-  return t.data_as<std::byte>() + elements * int64_t(dtype_bytes(t.dtype()));
-}
-
-TensorView with(const TensorView& t, void* data, const Dims& shape, const Dims& strides) {
-  return {data,    t.dtype(),  shape,
-          strides, t.device(), t.read_only() ? Access::read_only : Access::read_write};
+const std::byte* advance(const TensorView& t, int64_t elements) {
+  return t.data_as<const std::byte>() + elements * int64_t(dtype_bytes(t.dtype()));
 }
 
 // Beyond every address space, and far too small for sums of offsets to overflow.
@@ -110,7 +105,7 @@ TensorView TensorView::reshape(const Dims& wanted, std::source_location where) c
   if (!is_contiguous())
     fail({ErrorKind::value, where},
          "reshape: the tensor is not contiguous; take .contiguous() first");
-  return with(*this, data_, shape, contiguous_strides(shape));
+  return at(data_, shape, contiguous_strides(shape));
 }
 
 TensorView TensorView::permute(std::span<const int> axes, std::source_location where) const {
@@ -128,7 +123,7 @@ TensorView TensorView::permute(std::span<const int> axes, std::source_location w
     shape[i] = shape_[axis];
     strides[i] = strides_[axis];
   }
-  return with(*this, data_, shape, strides);
+  return at(data_, shape, strides);
 }
 
 TensorView TensorView::transpose(int a, int b, std::source_location where) const {
@@ -137,7 +132,7 @@ TensorView TensorView::transpose(int a, int b, std::source_location where) const
   Dims shape = shape_, strides = strides_;
   std::swap(shape[i], shape[j]);
   std::swap(strides[i], strides[j]);
-  return with(*this, data_, shape, strides);
+  return at(data_, shape, strides);
 }
 
 TensorView TensorView::select(int axis, int64_t index, std::source_location where) const {
@@ -152,7 +147,7 @@ TensorView TensorView::select(int axis, int64_t index, std::source_location wher
     shape.push_back(shape_[i]);
     strides.push_back(strides_[i]);
   }
-  return with(*this, advance(*this, (index < 0 ? index + n : index) * strides_[a]), shape, strides);
+  return at(advance(*this, (index < 0 ? index + n : index) * strides_[a]), shape, strides);
 }
 
 TensorView TensorView::slice(int axis, int64_t start, int64_t stop, int64_t step,
@@ -165,8 +160,8 @@ TensorView TensorView::slice(int axis, int64_t start, int64_t stop, int64_t step
   Dims shape = shape_, strides = strides_;
   shape[a] = last > first ? (last - first - 1) / step + 1 : 0;
   if (shape[a] > 1) strides[a] = strides_[a] * step;  // else any stride will do
-  void* data = shape[a] ? advance(*this, first * strides_[a]) : data_;
-  return with(*this, data, shape, strides);
+  const void* data = shape[a] ? advance(*this, first * strides_[a]) : data_;
+  return at(data, shape, strides);
 }
 
 TensorView TensorView::expand_dims(int axis, std::source_location where) const {
@@ -181,7 +176,7 @@ TensorView TensorView::expand_dims(int axis, std::source_location where) const {
     shape.push_back(shape_[i]);
     strides.push_back(strides_[i]);
   }
-  return with(*this, data_, shape, strides);
+  return at(data_, shape, strides);
 }
 
 TensorView TensorView::squeeze(int axis, std::source_location where) const {
@@ -198,7 +193,7 @@ TensorView TensorView::broadcast_to(const Dims& target, std::source_location whe
   const int offset = target.rank() - rank();
   for (int i = 0; i < target.rank(); ++i)
     strides[i] = i < offset || shape_[i - offset] != target[i] ? 0 : strides_[i - offset];
-  return with(*this, data_, target, strides);
+  return at(data_, target, strides);
 }
 
 TensorView TensorView::flip(int axis, std::source_location where) const {
@@ -208,7 +203,7 @@ TensorView TensorView::flip(int axis, std::source_location where) const {
   auto* const last =
       static_cast<std::byte*>(data_) + (shape_[a] - 1) * strides[a] * int64_t(dtype_bytes(dtype_));
   strides[a] = -strides[a];
-  return with(*this, last, shape_, strides);
+  return at(last, shape_, strides);
 }
 
 TensorView TensorView::bits_as(DType dtype, std::source_location where) const {
@@ -218,6 +213,18 @@ TensorView TensorView::bits_as(DType dtype, std::source_location where) const {
   TensorView view = *this;
   view.dtype_ = dtype;
   return view;
+}
+
+TensorView TensorView::at(const void* data, Device device) const {
+  return {const_cast<void*>(data), dtype_, shape_, strides_, device, access_};
+}
+
+TensorView TensorView::at(const void* data, const Dims& shape, const Dims& strides) const {
+  return {const_cast<void*>(data), dtype_, shape, strides, device_, access_};
+}
+
+void TensorView::refuse_to_write() {
+  fail(ErrorKind::buffer, "the memory of a read-only tensor is not written; copy the tensor");
 }
 
 TensorView TensorView::as_read_only() const {

@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <iosfwd>
 #include <span>
+#include <type_traits>
 
 namespace tensorcraft {
 
@@ -32,10 +33,19 @@ class TensorView {
   static TensorView from_dlpack(const dlpack::DLTensor& tensor, Access access = Access::read_write);
 
   // What it was made of; size() counts elements, and an index is not checked.
-  void* data() const { return data_; }
+  const void* data() const { return data_; }
+  // The same address, to write there. Kind buffer if the view is read-only.
+  void* writable_data() const {
+    if (read_only()) refuse_to_write();
+    return data_;
+  }
+  // The address of elements of T. Kind buffer if T is not const and the view is read-only.
   template <class T>
   T* data_as() const {
-    return static_cast<T*>(data_);
+    if constexpr (std::is_const_v<T>)
+      return static_cast<T*>(data_);
+    else
+      return static_cast<T*>(writable_data());
   }
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
@@ -75,6 +85,9 @@ class TensorView {
   TensorView broadcast_to(const Dims& shape,
                           std::source_location where = std::source_location::current()) const;
   TensorView as_read_only() const;
+  // What lies at another address, to be read or written as this memory may be.
+  TensorView at(const void* data, Device device) const;
+  TensorView at(const void* data, const Dims& shape, const Dims& strides) const;
   // The axis from its end to its beginning.
   TensorView flip(int axis, std::source_location where = std::source_location::current()) const;
   // The same bits as elements of another dtype of as many bytes.
@@ -82,6 +95,8 @@ class TensorView {
                      std::source_location where = std::source_location::current()) const;
 
  private:
+  [[noreturn]] static void refuse_to_write();
+
   void* data_;
   int64_t size_;
   Dims shape_, strides_;

@@ -11,12 +11,11 @@
 namespace tensorcraft {
 namespace {
 
-uint32_t* checked(const TensorView& flag, std::string_view what) {
+void check(const TensorView& flag, std::string_view what) {
   if (flag.size() == 0)
     fail(ErrorKind::value, what, ": wait_flag expects a non-empty tensor. It has shape ",
          flag.shape());
   TensorMatcher({kAnySize}).with_any_strides().with_dtype(DType::int32).verify(flag, what, "flag");
-  return flag.data_as<uint32_t>();
 }
 
 // The stream that a flag is for; none: the calling thread.
@@ -25,8 +24,9 @@ std::optional<StreamRef> stream_of(const TensorView& flag, std::optional<StreamR
   return current_stream(flag.device().index);
 }
 
+// Who writes there has asked whether it may.
 uint32_t* seen_by(StreamRef stream, const TensorView& flag, std::string_view what) {
-  if (flag.device().is_cuda()) return flag.data_as<uint32_t>();
+  if (flag.device().is_cuda()) return const_cast<uint32_t*>(flag.data_as<const uint32_t>());
   auto* const there = static_cast<uint32_t*>(cuda::device_address(flag.data(), stream.device()));
   if (!there)
     fail(ErrorKind::value, what, ": flag: cuda:", stream.device(),
@@ -39,10 +39,10 @@ uint32_t* seen_by(StreamRef stream, const TensorView& flag, std::string_view wha
 
 void stream_wait_value(const TensorView& flag, int32_t value, const WaitValueOptions& options) {
   constexpr std::string_view kName = "stream_wait_value";
-  uint32_t* const here = checked(flag, kName);
+  check(flag, kName);
   const std::optional<StreamRef> stream = stream_of(flag, options.stream);
   if (!stream) {
-    cuda::wait_on_host(here, options.condition, uint32_t(value), {});
+    cuda::wait_on_host(flag.data_as<const uint32_t>(), options.condition, uint32_t(value), {});
     return;
   }
   cuda::enqueue_wait({.value = seen_by(*stream, flag, kName)}, options.condition, uint32_t(value),
@@ -51,11 +51,13 @@ void stream_wait_value(const TensorView& flag, int32_t value, const WaitValueOpt
 
 void stream_write_value(const TensorView& flag, int32_t value, std::optional<StreamRef> given) {
   constexpr std::string_view kName = "stream_write_value";
-  uint32_t* const here = checked(flag, kName);
+  check(flag, kName);
   if (flag.read_only())
     fail(ErrorKind::buffer, kName, ": flag: the tensor is read-only; give writable memory");
   const std::optional<StreamRef> stream = stream_of(flag, given);
-  if (!stream) return std::atomic_ref(*here).store(uint32_t(value), std::memory_order_release);
+  if (!stream)
+    return std::atomic_ref(*flag.data_as<uint32_t>())
+        .store(uint32_t(value), std::memory_order_release);
   cuda::enqueue_write(seen_by(*stream, flag, kName), uint32_t(value), *stream, kName);
 }
 

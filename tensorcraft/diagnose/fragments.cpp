@@ -278,7 +278,7 @@ Words run_on_gpu(const Trial& trial, Device device) {
   const Tensor gpu_out(DType::int32, {int64_t(out.size())}, device);
   gpu_in.copy_from_host(trial.in.data(), gpu_in.nbytes());
   LaunchKernel({1}, {uint32_t(trial.threads)}, current_stream(device.index))(
-      *kernel, fragments::Params{gpu_in.data_as<uint32_t>(), gpu_out.data_as<uint32_t>()});
+      *kernel, fragments::Params{gpu_in.data_as<const uint32_t>(), gpu_out.data_as<uint32_t>()});
   gpu_out.copy_to_host(out.data(), gpu_out.nbytes());
   return out;
 }

@@ -149,7 +149,7 @@ void UserArguments::add(const TensorView& array) {
   if (!p.is_const && array.read_only())
     fail(ErrorKind::buffer, place(signature_, p),
          ": the array is read-only; write const in the signature if the kernel only reads it");
-  void* const data = array.data();
+  const void* const data = array.data();
   if (!data && array.size() > 0)
     fail(ErrorKind::value, place(signature_, p), ": the array has no memory");
   put(p, &data, sizeof(data));

@@ -11,7 +11,7 @@ void add_copy(Plan& plan, const jit::Rung& copy, std::vector<simt::RungInstances
               const TensorView& to, const TensorView& from) {
   if (to.data() == from.data() || to.size() == 0) return;
   const kernel::CopyParams p{.from = from.data(),
-                             .to = to.data(),
+                             .to = to.writable_data(),
                              .count = to.size(),
                              .from_map = element_map(from),
                              .to_map = element_map(to)};

@@ -28,11 +28,10 @@ void refuse_pageable(const TensorView& t, Device device, std::string_view op,
 
 TensorView reached(const TensorView& t, Device device) {
   if (t.device() != Device::cpu() || device == Device::cpu()) return t;
-  void* data = t.data();
+  const void* data = t.data();
   if (device.is_cuda() && data && t.size() > 0)
-    if (void* const theirs = cuda::device_address(data, device.index)) data = theirs;
-  return {data,        t.dtype(), t.shape(),
-          t.strides(), device,    t.read_only() ? Access::read_only : Access::read_write};
+    if (const void* const theirs = cuda::device_address(data, device.index)) data = theirs;
+  return t.at(data, device);
 }
 
 }  // namespace tensorcraft::op

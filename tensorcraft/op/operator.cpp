@@ -175,7 +175,7 @@ class LaunchMemory {
   static void* allocate(std::optional<Workspace>& memory, size_t bytes, size_t zeroed,
                         Device device, StreamRef stream) {
     memory.emplace(DType::uint8, Dims{int64_t(bytes)}, device, stream);
-    void* const address = memory->view().data();
+    void* const address = memory->view().writable_data();
     if (zeroed && device.is_cuda())
       cuda::fill_async(address, 0, zeroed, stream);
     else

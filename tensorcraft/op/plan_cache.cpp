@@ -74,12 +74,7 @@ void CallKey::add_tensor(const TensorView& t) {
 
 TensorView shifted(const CallKey& key, size_t i) {
   const TensorView& t = key.tensor(i);
-  return {reinterpret_cast<void*>(key.address(i) + shift_of(key.group(i))),
-          t.dtype(),
-          t.shape(),
-          t.strides(),
-          t.device(),
-          t.read_only() ? Access::read_only : Access::read_write};
+  return t.at(reinterpret_cast<void*>(key.address(i) + shift_of(key.group(i))), t.device());
 }
 
 void shift(std::optional<TensorView>& tensor, const CallKey& key, size_t i) {

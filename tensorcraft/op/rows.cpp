@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/rows.hpp"
 
+#include "tensorcraft/op/shared_address.hpp"
+
 namespace tensorcraft::op {
 namespace {
 
@@ -30,7 +32,7 @@ RowMap element_map(const TensorView& t) { return merged(t, -1); }
 LastAxisRows::LastAxisRows(const std::optional<TensorView>& t) {
   if (!t) return;
   const int axis = t->rank() - 1;
-  data = t->data();
+  data = shared_address(*t);
   step = t->stride(axis);
   map = row_map(*t, axis);
 }

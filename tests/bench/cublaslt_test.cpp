@@ -181,9 +181,7 @@ class Gemm {
   FakeDriver fake;
 
  private:
-  static TensorView on_host(const TensorView& t) {
-    return {t.data(), t.dtype(), t.shape(), t.strides(), Device::cpu()};
-  }
+  static TensorView on_host(const TensorView& t) { return t.at(t.data(), Device::cpu()); }
   void run_reference(int copy) const {
     std::vector<TensorView> inputs, outputs{out(copy)};
     for (const TensorView& t : operands_.inputs(copy)) inputs.push_back(on_host(t));

@@ -20,7 +20,7 @@ class TensorViewTest : public testing::Test {
   float data[24] = {};
   TensorView view{data, DType::float32, {2, 3, 4}};
   static int64_t offset(const TensorView& from, const TensorView& to) {
-    return to.data_as<float>() - from.data_as<float>();
+    return to.data_as<const float>() - from.data_as<const float>();
   }
 };
 
@@ -187,6 +187,25 @@ TEST_F(TensorViewTest, ReadsBitsAsAnotherDtypeOfTheirWidth) {
   test::expect_error(
       ErrorKind::value, [&] { view.bits_as(DType::float16); },
       "elements of float32 and float16 differ in their bytes");
+}
+
+TEST_F(TensorViewTest, GivesNoAddressToWriteToOfWhatIsReadOnly) {
+  static_assert(std::is_same_v<decltype(view.data()), const void*>);
+  const TensorView weights = view.as_read_only();
+  EXPECT_EQ(weights.data(), data);
+  EXPECT_EQ(weights.data_as<const float>(), data);
+  EXPECT_EQ(view.writable_data(), data);
+  EXPECT_EQ(view.data_as<float>(), data);
+  EXPECT_EQ(view.at(data + 1, {2}, {3}).data_as<float>(), data + 1);
+  const auto refused = [](auto&& call) {
+    test::expect_error(ErrorKind::buffer, call,
+                       "the memory of a read-only tensor is not written; copy the tensor");
+  };
+  refused([&] { weights.writable_data(); });
+  refused([&] { weights.data_as<float>(); });
+  refused([&] { weights.slice(0, 0, 1).writable_data(); });
+  refused([&] { weights.at(data + 1, {2}, {3}).data_as<float>(); });
+  refused([&] { weights.at(data, Device::simt()).writable_data(); });
 }
 
 TEST_F(TensorViewTest, FindsOverlapsByTheBytesItCanTouch) {

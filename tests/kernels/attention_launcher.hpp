@@ -52,8 +52,8 @@ inline bool compare_attention(const LauncherCall& c) {
   }
   kernels::validate_attention(shape);
   kernels::validate_attention(arguments, "tensor_core");
-  const a::Params p = kernels::detail::attention::params_of(q.data(), k.data(), c.in(2).data(),
-                                                            c.out().data(), shape, arguments);
+  const a::Params p = kernels::detail::attention::params_of(
+      q.data(), k.data(), c.in(2).data(), c.out().writable_data(), shape, arguments);
   c.expect_rungs(a::kRungs, p, a::Given{c.element_bytes()}, [](const a::Params& own) {
     return own.num_parts ? std::optional(a::combine_start(own)) : std::nullopt;
   });

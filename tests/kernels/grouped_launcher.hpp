@@ -24,7 +24,7 @@ inline bool compare_grouped(const LauncherCall& c) {
                               : g::GroupForm::sizes;
   const g::GroupedCall call{.a = a.data(),
                             .b = b.data(),
-                            .d = d.data(),
+                            .d = d.writable_data(),
                             .array = array->data_as<int32_t>(),
                             .form = form,
                             .groups = b.shape(0),

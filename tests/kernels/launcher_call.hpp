@@ -73,7 +73,7 @@ class LauncherCall {
   template <class T = void>
   T* output(std::string_view name) const {
     for (size_t i = 0; i < call_.specs.size(); ++i)
-      if (call_.specs[i].name == name) return static_cast<T*>(call_.outputs[i].data());
+      if (call_.specs[i].name == name) return call_.outputs[i].data_as<T>();
     return nullptr;
   }
 
@@ -104,7 +104,7 @@ class LauncherCall {
   template <class T = void>
   T* address(std::string_view name) const {
     const auto* t = given<TensorView>(name);
-    return t ? static_cast<T*>(t->data()) : nullptr;
+    return t ? t->data_as<T>() : nullptr;
   }
   // Bytes of an element of the first of these optional inputs that is given, else of the first
   // input.

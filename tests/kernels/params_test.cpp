@@ -44,7 +44,8 @@ bool softmax(const LauncherCall& c) {
   const auto form = s::Form(c.name_among({"softmax", "log_softmax", "logsumexp"}));
   const auto [rows, cols, inner] = split_at(c.in(), c.option<int64_t>("axis", -1));
   if (inner != 1 || c.address("mask") || c.number("scale", 1) != 1) return false;
-  c.expect_rungs(s::kRungs, s::contiguous_params(c.in().data(), c.out().data(), rows, cols, form),
+  c.expect_rungs(s::kRungs,
+                 s::contiguous_params(c.in().data(), c.out().writable_data(), rows, cols, form),
                  s::Given{.element_bytes = c.element_bytes(), .form = form});
   return true;
 }
@@ -71,7 +72,7 @@ bool l2_normalize(const LauncherCall& c) {
   const auto [rows, cols, inner] = split_at(c.in(), c.option<int64_t>("axis", -1));
   if (inner != 1) return false;
   c.expect_rungs(l::kRungs,
-                 l::contiguous_params(c.in().data(), c.out().data(), rows, cols,
+                 l::contiguous_params(c.in().data(), c.out().writable_data(), rows, cols,
                                       c.number("eps", L2NormalizeOptions{}.eps)),
                  l::Given{c.element_bytes()});
   return true;
@@ -85,7 +86,7 @@ bool norm(const LauncherCall& c) {
                      .residual = c.address("residual"),
                      .weight = c.address("weight"),
                      .bias = c.address("bias"),
-                     .out = c.out().data(),
+                     .out = c.out().writable_data(),
                      .residual_out = c.output("residual_out"),
                      .mean = c.output<float>("mean"),
                      .rstd = c.output<float>("rstd")};
@@ -121,7 +122,7 @@ bool batch_norm(const LauncherCall& c) {
                      .bias = c.address("bias"),
                      .running_mean = c.address("running_mean"),
                      .running_var = c.address("running_var"),
-                     .out = c.out().data(),
+                     .out = c.out().writable_data(),
                      .mean = c.output<float>("mean"),
                      .rstd = c.output<float>("rstd"),
                      .running_mean_out = c.output("running_mean_out"),
@@ -142,7 +143,7 @@ bool batch_norm_backward(const LauncherCall& c) {
                                               .weight = c.address("weight"),
                                               .mean = c.address<float>("mean"),
                                               .rstd = c.address<float>("rstd"),
-                                              .grad_input = c.out().data(),
+                                              .grad_input = c.out().writable_data(),
                                               .grad_weight = c.output("grad_weight"),
                                               .grad_bias = c.output("grad_bias")},
                            x.shape(0), x.shape(1), plane_size(x));
@@ -152,10 +153,10 @@ bool batch_norm_backward(const LauncherCall& c) {
 
 bool group_norm(const LauncherCall& c) {
   namespace g = kernel::group_norm;
-  const auto p =
-      g::contiguous_params(c.in().data(), c.address("weight"), c.address("bias"), c.out().data(),
-                           c.in().shape(0), c.in().shape(1), plane_size(c.in()),
-                           c.option<int64_t>("num_groups", 1), c.number("eps", 1e-5));
+  const auto p = g::contiguous_params(c.in().data(), c.address("weight"), c.address("bias"),
+                                      c.out().writable_data(), c.in().shape(0), c.in().shape(1),
+                                      plane_size(c.in()), c.option<int64_t>("num_groups", 1),
+                                      c.number("eps", 1e-5));
   c.expect_rungs(g::kRungs, p, g::Given{c.element_bytes()});
   return true;
 }
@@ -165,7 +166,7 @@ bool embedding(const LauncherCall& c) {
   const TensorView &ids = c.in(), &table = c.in(1);
   const int bytes = int(dtype_bytes(table.dtype()));
   c.expect_rungs(e::kRungs,
-                 e::contiguous_params(ids.data(), table.data(), c.out().data(), ids.size(),
+                 e::contiguous_params(ids.data(), table.data(), c.out().writable_data(), ids.size(),
                                       table.shape(0), table.shape(1), bytes),
                  e::Given{bytes});
   return true;
@@ -177,7 +178,8 @@ bool gated(const LauncherCall& c) {
   const bool by_tanh = c.choice("approximate", GeluApproximation::none) == GeluApproximation::tanh;
   const auto gate = is_silu ? Activation::silu : by_tanh ? Activation::gelu_tanh : Activation::gelu;
   const auto [rows, cols, inner] = split_at(c.out(), -1);
-  c.expect_rungs(g::kRungs, g::contiguous_params(c.in().data(), c.out().data(), rows, cols),
+  c.expect_rungs(g::kRungs,
+                 g::contiguous_params(c.in().data(), c.out().writable_data(), rows, cols),
                  g::Given{gate, c.element_bytes()});
   return true;
 }
@@ -195,7 +197,7 @@ bool rope(const LauncherCall& c) {
   const auto p =
       r::contiguous_params({.x = x.data(),
                             .k = c.address("k"),
-                            .out = c.out().data(),
+                            .out = c.out().writable_data(),
                             .k_out = c.output("k_out"),
                             .cos = c.address("cos"),
                             .sin = c.address("sin"),
@@ -233,9 +235,9 @@ bool gemm(const LauncherCall& c) {
   const g::Layout a_layout = layout("transpose_a"), b_layout = layout("transpose_b");
   const float beta = c.number("beta", c.address("c") ? 1 : 0);
   const int64_t k = a.shape(a_layout == g::Layout::row_major);
-  const auto p =
-      g::contiguous_params(a.data(), a_layout, b.data(), b_layout, c.address("c"), d.data(),
-                           d.shape(0), d.shape(1), k, c.number("alpha", 1), beta);
+  const auto p = g::contiguous_params(a.data(), a_layout, b.data(), b_layout, c.address("c"),
+                                      d.writable_data(), d.shape(0), d.shape(1), k,
+                                      c.number("alpha", 1), beta);
   c.expect_rungs(g::kRungs, p,
                  g::Given{.operand_bytes = c.element_bytes(),
                           .result_bytes = int(dtype_bytes(d.dtype())),
@@ -249,8 +251,8 @@ bool masked_mean(const LauncherCall& c) {
   namespace m = kernel::masked_mean;
   const Dims& shape = c.in().shape();
   c.expect_rungs(m::kRungs,
-                 m::contiguous_params(c.in().data(), c.in(1).data(), c.out().data(), shape[0],
-                                      shape[1], shape[2]),
+                 m::contiguous_params(c.in().data(), c.in(1).data(), c.out().writable_data(),
+                                      shape[0], shape[1], shape[2]),
                  op::NoGiven{});
   return true;
 }
@@ -276,7 +278,7 @@ bool reduce(const LauncherCall& c) {
   }
   int64_t outer = 1, reduced = 1, inner = 1;
   for (int i = 0; i < x.rank(); ++i) (i < first ? outer : i > last ? inner : reduced) *= x.shape(i);
-  const auto p = r::contiguous_params(x.data(), c.out().data(), outer, reduced, inner,
+  const auto p = r::contiguous_params(x.data(), c.out().writable_data(), outer, reduced, inner,
                                       c.number("correction", 0));
   const bool is_bool = x.dtype() == DType::bool_;
   if (is_bool && named == r::Operation::prod) return false;  // of int64 in the library alone
@@ -295,7 +297,8 @@ bool cumulative_sum(const LauncherCall& c) {
     return false;
   const auto [rows, cols, inner] = split_at(c.in(), c.option<int64_t>("axis", 0));
   if (inner != 1) return false;
-  c.expect_rungs(s::kRungs, s::contiguous_params(c.in().data(), c.out().data(), rows, cols),
+  c.expect_rungs(s::kRungs,
+                 s::contiguous_params(c.in().data(), c.out().writable_data(), rows, cols),
                  s::Given{is_floating(c.in().dtype()), c.element_bytes()});
   return true;
 }
@@ -304,10 +307,11 @@ bool topk(const LauncherCall& c) {
   namespace t = kernel::topk;
   const auto [rows, cols, inner] = split_at(c.in(), c.option<int64_t>("axis", -1));
   if (inner != 1) return false;
-  c.expect_rungs(t::kRungs,
-                 t::contiguous_params(c.in().data(), c.out().data(), c.output<int64_t>("indices"),
-                                      rows, cols, c.option<int64_t>("k", 1)),
-                 op::NoGiven{});
+  c.expect_rungs(
+      t::kRungs,
+      t::contiguous_params(c.in().data(), c.out().writable_data(), c.output<int64_t>("indices"),
+                           rows, cols, c.option<int64_t>("k", 1)),
+      op::NoGiven{});
   return true;
 }
 
@@ -325,7 +329,7 @@ bool quantize(const LauncherCall& c) {
                                                          : q::block_tiles(rows, cols, column);
   const bool dequantizes = c.name() == "dequantize";
   auto* const scales = dequantizes ? c.in(1).data_as<float>() : c.output<float>("scales");
-  q::CallParams p = q::contiguous_params(c.in().data(), c.out().data(), scales, tiles);
+  q::CallParams p = q::contiguous_params(c.in().data(), c.out().writable_data(), scales, tiles);
   p.given = dequantizes;
   p.power_of_two = c.option("power_of_two", false);
   if (dequantizes)
@@ -342,8 +346,8 @@ bool take(const LauncherCall& c) {
   constexpr uint64_t kNanOfBytes[] = {0, 0x7f7f7f7f7f7f7f7f, 0x7fff7fff7fff7fff, 0,
                                       0x7fffffff7fffffff};
   const auto [outer, size, inner] = split_at(c.in(), c.option<int64_t>("axis", 0));
-  g::Params p = g::contiguous_params(c.in().data(), c.in(1).data(), c.out().data(), outer, size,
-                                     inner, c.in(1).size());
+  g::Params p = g::contiguous_params(c.in().data(), c.in(1).data(), c.out().writable_data(), outer,
+                                     size, inner, c.in(1).size());
   p.missing = is_floating(c.in().dtype()) ? kNanOfBytes[c.element_bytes()] : 0;
   c.expect_rungs(g::kRungs, p, g::Given{c.element_bytes()});
   return true;
@@ -363,8 +367,8 @@ bool pad(const LauncherCall& c) {
   if (x.rank() == 0) return false;
   const uint64_t value = host::element_bits(x.dtype(), c.number("value", 0));
   c.expect_rungs(d::kRungs,
-                 d::contiguous_params(x.data(), c.out().data(), value, x.rank(), before.data(),
-                                      after.data(), x.shape().data()),
+                 d::contiguous_params(x.data(), c.out().writable_data(), value, x.rank(),
+                                      before.data(), after.data(), x.shape().data()),
                  d::Given{c.element_bytes()});
   return true;
 }
@@ -376,9 +380,9 @@ bool scatter(const LauncherCall& c) {
   const int64_t axis = c.option<int64_t>("axis", -1);
   const auto [outer, size, inner] = split_at(x, axis);
   const auto operation = s::Operation(c.choice("reduction", ScatterReduction::none));
-  const auto p = s::contiguous_params(x.data(), indices.data(), updates.data(), c.out().data(),
-                                      int(dtype_bytes(indices.dtype())), operation, outer, size,
-                                      inner, split_at(indices, axis).size);
+  const auto p = s::contiguous_params(x.data(), indices.data(), updates.data(),
+                                      c.out().writable_data(), int(dtype_bytes(indices.dtype())),
+                                      operation, outer, size, inner, split_at(indices, axis).size);
   c.expect_rungs(s::kRungs, p, s::Given{c.element_bytes(), true});
   return true;
 }
@@ -388,9 +392,10 @@ bool transpose(const LauncherCall& c) {
   namespace p = kernel::permute;
   const TensorView& x = c.in();
   const int64_t rows = x.shape(x.rank() - 2), cols = x.shape(x.rank() - 1);
-  c.expect_rungs(p::kRungs,
-                 p::contiguous_params(x.data(), c.out().data(), x.size() / rows / cols, rows, cols),
-                 p::Given{c.element_bytes()});
+  c.expect_rungs(
+      p::kRungs,
+      p::contiguous_params(x.data(), c.out().writable_data(), x.size() / rows / cols, rows, cols),
+      p::Given{c.element_bytes()});
   return true;
 }
 
@@ -412,12 +417,13 @@ bool elementwise(const LauncherCall& c) {
   const uint64_t value =
       named == O::fill ? host::element_bits(out.dtype(), c.number("value", 0)) : 0;
   const auto bytes = [](const TensorView& t) { return int(dtype_bytes(t.dtype())); };
-  c.expect_rungs(e::kRungs,
-                 e::contiguous_params(a.data(), b.data(), out.data(), out.size(), alpha, value),
-                 e::Given{by_tanh ? O::gelu_tanh
-                          : moves ? O::copy
-                                  : named,
-                          std::max({bytes(a), bytes(b), bytes(out)})});
+  c.expect_rungs(
+      e::kRungs,
+      e::contiguous_params(a.data(), b.data(), out.writable_data(), out.size(), alpha, value),
+      e::Given{by_tanh ? O::gelu_tanh
+               : moves ? O::copy
+                       : named,
+               std::max({bytes(a), bytes(b), bytes(out)})});
   return true;
 }
 

@@ -31,7 +31,8 @@ const jit::Rung kRung{"op", "rung", "header", "function"};
 
 // The bias is inside x, after its first row.
 Plan plan_of(const TensorView& out, const TensorView& x) {
-  const Params params{x.data(), x.data_as<const std::byte>() + 32, out.data(), out.shape(0)};
+  const Params params{x.data(), x.data_as<const std::byte>() + 32, out.writable_data(),
+                      out.shape(0)};
   Step step;
   step.kernel.rung = &kRung;
   Plan plan;

@@ -39,7 +39,7 @@ Tensor zeros(DType dtype, const Dims& shape) {
   return t;
 }
 // NaN in every dtype of floats.
-void poison(const TensorView& rows) { std::memset(rows.data(), 0xff, rows.nbytes()); }
+void poison(const TensorView& rows) { std::memset(rows.writable_data(), 0xff, rows.nbytes()); }
 
 // A group is what gemm makes of its rows, its matrix and the scales of both.
 TEST(GroupScales, AreThoseOfTheGroup) {

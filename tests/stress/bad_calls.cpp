@@ -165,10 +165,7 @@ bool change_strides(AnyCall& call, Random& random, Scratch& scratch) {
   return replace(call, t, t.view->dtype(), shape, strides, scratch);
 }
 
-TensorView on(const TensorView& t, Device device) {
-  return {t.data(),    t.dtype(), t.shape(),
-          t.strides(), device,    t.read_only() ? Access::read_only : Access::read_write};
-}
+TensorView on(const TensorView& t, Device device) { return t.at(t.data(), device); }
 
 constexpr Device kDevices[] = {Device::cpu(),   Device::simt(),   Device::cuda(0),
                                Device::cuda(7), Device::cuda(-1), Device::cuda(1 << 30)};
@@ -195,8 +192,7 @@ bool unalign(AnyCall& call, Random& random, Scratch& scratch) {
   if (dtype_bytes(v.dtype()) == 1 || v.size() == 0) return false;
   if (!replace(call, t, v.dtype(), v.shape(), contiguous_strides(v.shape()), scratch)) return false;
   call.change = t.name + " is not aligned";
-  *t.view =
-      TensorView(t.view->data_as<std::byte>() + 1, v.dtype(), v.shape(), v.strides(), v.device());
+  *t.view = v.at(v.data_as<const std::byte>() + 1, v.shape(), v.strides());
   return true;
 }
 
@@ -234,8 +230,13 @@ bool corrupt_dlpack(AnyCall& call, Random& random, Scratch& scratch) {
   strides.fill(1);
   std::copy(v.shape().begin(), v.shape().end(), shape.begin());
   std::copy(t.view->strides().begin(), t.view->strides().end(), strides.begin());
-  dlpack::DLTensor d = {t.view->data(), {dlpack::kDLCPU, 0}, v.rank(), to_dlpack(v.dtype()),
-                        shape.data(),   strides.data(),      0};
+  dlpack::DLTensor d = {const_cast<void*>(t.view->data()),
+                        {dlpack::kDLCPU, 0},
+                        v.rank(),
+                        to_dlpack(v.dtype()),
+                        shape.data(),
+                        strides.data(),
+                        0};
   const int which = int(random() % 10);
   call.change = join(t.name, " comes from DLPack, error ", which);
   const int32_t ranks[] = {-1, 33, 64, std::numeric_limits<int32_t>::min()};

@@ -72,9 +72,7 @@ class Pools {
   std::map<std::pair<const op::Operator*, DeviceType>, Pool> pools_;
 };
 
-TensorView on_host(const TensorView& t) {
-  return {t.data(), t.dtype(), t.shape(), t.strides(), Device::cpu()};
-}
+TensorView on_host(const TensorView& t) { return t.at(t.data(), Device::cpu()); }
 
 std::vector<float> values(const TensorView& t) {
   const host::Elements all(on_host(t));
@@ -99,7 +97,7 @@ std::optional<Results> reference(const AnyCall& call) {
       if (auto* t = std::get_if<TensorView>(&v)) *t = on_host(*t);
     for (TensorView& t : plain.outputs) {  // what a call leaves alone is poison, as in its own
       t = memory.emplace_back(t.dtype(), t.shape()).view();
-      if (t.data()) std::memset(t.data(), int(Scratch::kPoison), size_t(t.nbytes()));
+      if (t.data()) std::memset(t.writable_data(), int(Scratch::kPoison), size_t(t.nbytes()));
     }
     plain.variant = "reference";
     plain.op->run(plain.outputs, plain.arguments());
@@ -248,10 +246,7 @@ class GeneratedCall {
 
   // As far as it is checked like any call, and launched at most.
   void move_to_gpu() {
-    const auto move = [](TensorView& t) {
-      t = TensorView(t.data(), t.dtype(), t.shape(), t.strides(), Device::cuda(0),
-                     t.read_only() ? Access::read_only : Access::read_write);
-    };
+    const auto move = [](TensorView& t) { t = t.at(t.data(), Device::cuda(0)); };
     std::ranges::for_each(call_.inputs, move);
     std::ranges::for_each(call_.outputs, move);
     for (op::Value& v : call_.options)

@@ -302,6 +302,19 @@ ImaginedCall::ImaginedCall(const Case& c, Device device) {
   for (const op::OutputSpec& spec : specs) outputs.push_back(view(output_layout(c, spec)));
 }
 
+namespace {
+
+void make_read_only(std::vector<TensorView>& inputs, std::vector<op::Value>& options) {
+  for (TensorView& t : inputs) t = t.as_read_only();
+  for (op::Value& o : options)
+    if (auto* const t = std::get_if<TensorView>(&o)) *t = t->as_read_only();
+}
+
+}  // namespace
+
+void ImaginedCall::make_inputs_read_only() { make_read_only(inputs, options); }
+void CaseRun::make_inputs_read_only() { make_read_only(input_views_, options_); }
+
 std::vector<op::OutputSpec> infer_case(const Case& c) {
   return ImaginedCall(c, Device::cpu()).specs;
 }

@@ -50,6 +50,7 @@ std::vector<Case> valid_calls(DType dtype, int64_t size);
 struct ImaginedCall {
   ImaginedCall(const Case& c, Device device);
   op::Arguments arguments() const { return {inputs, options, {}, std::nullopt}; }
+  void make_inputs_read_only();
   std::vector<TensorView> inputs, outputs;
   std::vector<op::Value> options;
   std::vector<op::OutputSpec> specs;  // of the outputs
@@ -90,6 +91,7 @@ class CaseRun {
   CaseRun(const Case& c, Device device, bool upcast = false);
   op::Arguments arguments(std::string_view variant) const;
   std::vector<TensorView> outputs() const;
+  void make_inputs_read_only();
   void poison_outputs();
   std::vector<std::vector<float>> results() const;
   // Empty when all guards hold and no input changed; else what was touched.

@@ -34,7 +34,7 @@ inline void poison(const TensorView& t) {
 
 // Row-major, of host memory.
 inline std::vector<float> values(const TensorView& t) {
-  const host::Elements all(TensorView(t.data(), t.dtype(), t.shape(), t.strides(), Device::cpu()));
+  const host::Elements all(t.at(t.data(), Device::cpu()));
   std::vector<float> result(static_cast<size_t>(t.size()));
   for (int64_t i = 0; i < t.size(); ++i) result[size_t(i)] = float(all[i]);
   return result;

@@ -60,7 +60,7 @@ const op::HostVariant<Problem> kHost[] = {
 op::RungCall<Params, op::NoGiven> rung_call(const Problem& q) {
   const int last = q.x.rank() - 1;
   return {Params{.x = q.x.data(),
-                 .out = q.out.data(),
+                 .out = q.out.writable_data(),
                  .rows = q.rows(),
                  .cols = q.cols(),
                  .x_step = q.x.strides().back(),

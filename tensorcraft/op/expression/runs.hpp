@@ -3,6 +3,7 @@
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/op/shared_address.hpp"
 #include "tensorcraft/device/expression/convert.cuh"
 
 #include <algorithm>
@@ -18,7 +19,9 @@ inline constexpr int64_t kGrain = 16 * kBlock;  // at least so many for a thread
 class Runs {
  public:
   explicit Runs(const TensorView& t)
-      : data_(t.data_as<std::byte>()), dtype_(t.dtype()), map_(op::element_map(t)) {}
+      : data_(static_cast<std::byte*>(op::shared_address(t))),
+        dtype_(t.dtype()),
+        map_(op::element_map(t)) {}
   DType dtype() const { return dtype_; }
   bool is_contiguous() const { return map_.axes == 0 || (map_.axes == 1 && map_.stride[0] == 1); }
   // As V, float or int64_t, side by side in memory?

@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
+#include "tensorcraft/op/shared_address.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -38,9 +39,9 @@ int64_t Elements::offset(int64_t index) const {
 double Elements::operator[](int64_t index) const {
   const int64_t at = offset(index);
   // The memory may have been made elsewhere, and may hold more than 0 and 1.
-  if (view_.dtype() == DType::bool_) return view_.data_as<uint8_t>()[at] != 0;
+  if (view_.dtype() == DType::bool_) return view_.data_as<const uint8_t>()[at] != 0;
   return with_element_type(view_.dtype(), [&]<class T>(T*) {
-    const T x = view_.data_as<T>()[at];
+    const T x = view_.data_as<const T>()[at];
     if constexpr (kSmallFloat<T>)
       return double(float(x));
     else
@@ -79,7 +80,8 @@ void Elements::set_integer(int64_t index, int64_t value) const {
 }
 
 std::byte* Elements::address(int64_t index) const {
-  return view_.data_as<std::byte>() + offset(index) * int64_t(dtype_bytes(view_.dtype()));
+  return static_cast<std::byte*>(op::shared_address(view_)) +
+         offset(index) * int64_t(dtype_bytes(view_.dtype()));
 }
 
 double activate(Activation activation, double x) {

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/simd.hpp"
+#include "tensorcraft/op/shared_address.hpp"
 
 #include <cmath>
 #include <cstdlib>
@@ -293,7 +294,7 @@ float* scratch(Slot slot, int64_t num_floats) {
 }
 
 Rows::Rows(const TensorView& view, int axis)
-    : data_(view.data_as<std::byte>()), dtype_(view.dtype()) {
+    : data_(static_cast<std::byte*>(op::shared_address(view))), dtype_(view.dtype()) {
   if (!is_row_dtype(dtype_)) fail_dtype("rows", dtype_);
   axis = normalize_axis(axis, view.rank(), "rows");
   length_ = view.shape(axis);

@@ -6,6 +6,7 @@
 #include "tensorcraft/op/copy_step.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/op/shared_address.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/append_kv/plan.h"
 #include "tensorcraft/ops/append_kv/problem.hpp"
@@ -24,8 +25,8 @@ constexpr ConfigField kFields[] = {{"threads"}, {"lanes"},      {"heads"},
 const jit::Rung& kCopy = op::make_rung(kName, "copy", "copy.cuh", op::kThreads, "CopyConfig");
 
 Cache cache_of(const TensorView& t, const std::optional<TensorView>& scale) {
-  return {.data = t.data(),
-          .scale = scale ? scale->data_as<float>() : nullptr,
+  return {.data = op::shared_address(t),
+          .scale = scale ? scale->data_as<const float>() : nullptr,
           .scale_head = scale && scale->rank() > 0 ? scale->strides().back() : 0,
           .block = t.stride(0),
           .row = t.stride(1),
@@ -81,7 +82,7 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
   if (q.q) {
     const int d = q.q->rank() - 1;
     p.q = heads_of(*q.q);
-    p.q_out = q.q_out->data();
+    p.q_out = q.q_out->writable_data();
     p.q_out_head = q.q_out->stride(d - 1);
     p.q_out_step = q.q_out->stride(d);
   }

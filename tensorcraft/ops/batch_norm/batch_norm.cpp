@@ -29,26 +29,26 @@ Layout layout_of(const TensorView& t) {
     shape.push_back(t.shape(i));
     strides.push_back(t.stride(i));
   }
-  const TensorView sample(t.data(), t.dtype(), shape, strides, t.device());
+  const TensorView sample = t.at(t.data(), shape, strides);
   return {.batch = t.stride(0), .channel = t.stride(1), .spatial = op::row_map(sample, 0)};
 }
 
-template <class T = void>
+template <class T>
 T* data_of(const OptionalView& t) {
   return t ? t->data_as<T>() : nullptr;
 }
 
 Params params(const Problem& q) {
   Params p = contiguous_params({.x = q.x.data(),
-                                .weight = data_of(q.weight),
-                                .bias = data_of(q.bias),
-                                .running_mean = data_of(q.running_mean),
-                                .running_var = data_of(q.running_var),
-                                .out = q.out.data(),
+                                .weight = data_of<const void>(q.weight),
+                                .bias = data_of<const void>(q.bias),
+                                .running_mean = data_of<const void>(q.running_mean),
+                                .running_var = data_of<const void>(q.running_var),
+                                .out = q.out.writable_data(),
                                 .mean = data_of<float>(q.mean),
                                 .rstd = data_of<float>(q.rstd),
-                                .running_mean_out = data_of(q.running_mean_out),
-                                .running_var_out = data_of(q.running_var_out)},
+                                .running_mean_out = data_of<void>(q.running_mean_out),
+                                .running_var_out = data_of<void>(q.running_var_out)},
                                q.x.shape(0), q.x.shape(1), plane_size(q.x), q.eps, q.momentum,
                                q.activation);
   p.x_layout = layout_of(q.x);
@@ -59,12 +59,12 @@ Params params(const Problem& q) {
 BackwardParams params(const BackwardProblem& q) {
   return {.grad = q.grad.data(),
           .x = q.x.data(),
-          .weight = data_of(q.weight),
-          .mean = q.mean.data_as<float>(),
-          .rstd = q.rstd.data_as<float>(),
-          .grad_input = q.grad_input.data(),
-          .grad_weight = data_of(q.grad_weight),
-          .grad_bias = data_of(q.grad_bias),
+          .weight = data_of<const void>(q.weight),
+          .mean = q.mean.data_as<const float>(),
+          .rstd = q.rstd.data_as<const float>(),
+          .grad_input = q.grad_input.writable_data(),
+          .grad_weight = data_of<void>(q.grad_weight),
+          .grad_bias = data_of<void>(q.grad_bias),
           .batch = q.x.shape(0),
           .channels = q.x.shape(1),
           .spatial = plane_size(q.x),

@@ -188,7 +188,7 @@ void reference(const Problem& q) {
 void backward_cpu(const BackwardProblem& q) {
   const ChannelRows grad(q.grad), x(q.x), out(q.grad_input);
   const Vector weight(q.weight, 1), grad_weight(q.grad_weight, 0), grad_bias(q.grad_bias, 0);
-  const float *means = q.mean.data_as<float>(), *rstds = q.rstd.data_as<float>();
+  const float *means = q.mean.data_as<const float>(), *rstds = q.rstd.data_as<const float>();
   const int64_t channels = q.x.shape(1), elements = q.x.size() / std::max<int64_t>(1, channels);
   const int64_t n = x.length();
   host::for_each_row(channels, elements, [&](int64_t c) {

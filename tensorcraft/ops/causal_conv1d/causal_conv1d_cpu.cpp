@@ -9,8 +9,9 @@
 namespace tensorcraft::kernel::causal_conv1d {
 namespace {
 
-std::byte* line(const TensorView& t, int64_t sample, int64_t token) {
-  return t.data_as<std::byte>() +
+template <class Byte>
+Byte* line(const TensorView& t, int64_t sample, int64_t token) {
+  return t.data_as<Byte>() +
          (sample * t.stride(0) + token * t.stride(1)) * int64_t(dtype_bytes(t.dtype()));
 }
 
@@ -18,9 +19,9 @@ std::byte* line(const TensorView& t, int64_t sample, int64_t token) {
 void read_token(const Problem& q, float* to, int64_t sample, int64_t t) {
   const int64_t channels = q.channels();
   if (t >= 0)
-    host::load_row(to, line(q.x, sample, t), q.x.dtype(), q.x.stride(2), channels);
+    host::load_row(to, line<const std::byte>(q.x, sample, t), q.x.dtype(), q.x.stride(2), channels);
   else if (q.state)
-    host::load_row(to, line(*q.state, sample, t + q.width() - 1), q.state->dtype(),
+    host::load_row(to, line<const std::byte>(*q.state, sample, t + q.width() - 1), q.state->dtype(),
                    q.state->stride(2), channels);
   else
     std::fill_n(to, channels, 0.0f);
@@ -33,7 +34,7 @@ std::vector<float> weights_of(const Problem& q) {
   for (int64_t tap = 0; tap < q.width(); ++tap)
     host::load_row(
         w.data() + tap * channels,
-        q.w.data_as<std::byte>() + tap * q.w.stride(1) * int64_t(dtype_bytes(q.w.dtype())),
+        q.w.data_as<const std::byte>() + tap * q.w.stride(1) * int64_t(dtype_bytes(q.w.dtype())),
         q.w.dtype(), q.w.stride(0), channels);
   return w;
 }
@@ -58,14 +59,15 @@ void cpu(const Problem& q) {
     }
     if (q.bias) host::row_add(sum, bias.data(), channels);
     if (q.silu) host::row_activate(sum, sum, Activation::silu, channels);
-    host::store_row(line(q.out, sample, t), sum, q.out.dtype(), q.out.stride(2), channels);
+    host::store_row(line<std::byte>(q.out, sample, t), sum, q.out.dtype(), q.out.stride(2),
+                    channels);
   });
   if (!q.new_state) return;
   const int64_t before = width - 1;
   host::for_each_row(q.x.shape(0) * before, channels, [&](int64_t row) {
     float* input = host::scratch(host::Slot::row_a, channels);
     read_token(q, input, row / before, q.tokens() - before + row % before);
-    host::store_row(line(*q.new_state, row / before, row % before), input, q.out.dtype(),
+    host::store_row(line<std::byte>(*q.new_state, row / before, row % before), input, q.out.dtype(),
                     q.new_state->stride(2), channels);
   });
 }

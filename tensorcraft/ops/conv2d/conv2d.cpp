@@ -37,7 +37,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
       .w = q.w.data(),
       .bias = q.bias ? q.bias->data() : nullptr,
       .residual = q.residual ? q.residual->data() : nullptr,
-      .out = q.out.data(),
+      .out = q.out.writable_data(),
       .batch = q.x.shape(0),
       .groups = q.groups,
       .channels = q.channels(),
@@ -162,7 +162,7 @@ op::Cost cost(const Problem& q) {
 op::RungCall<Im2colParams, op::NoGiven> im2col_call(const Im2colProblem& q) {
   const bool first = q.layout == ImageLayout::nchw;
   return {Im2colParams{.x = q.x.data(),
-                       .out = q.out.data(),
+                       .out = q.out.writable_data(),
                        .batch = q.x.shape(0),
                        .channels = q.x.shape(3),
                        .rows = q.window.rows,

@@ -68,7 +68,7 @@ void activate_row(ConvActivation activation, float* x, int64_t n) {
 
 const std::byte* address(const TensorView& t, const ImageStrides& at, int64_t n, int64_t y,
                          int64_t x, int64_t c) {
-  return t.data_as<std::byte>() + at.offset(n, y, x, c) * int64_t(dtype_bytes(t.dtype()));
+  return t.data_as<const std::byte>() + at.offset(n, y, x, c) * int64_t(dtype_bytes(t.dtype()));
 }
 
 // The outputs of a row whose input at a tap lies in the image.

@@ -17,7 +17,7 @@ host::onednn::Convolution convolution_of(const Problem& q) {
           .x = q.x.data(),
           .w = q.w.data(),
           .bias = q.bias ? q.bias->data() : nullptr,
-          .out = q.out.data(),
+          .out = q.out.writable_data(),
           .x_at = op::image_strides(q.x),
           .w_at = op::image_strides(q.w),
           .out_at = op::image_strides(q.out)};

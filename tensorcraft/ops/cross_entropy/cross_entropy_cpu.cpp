@@ -19,8 +19,8 @@ class Targets {
 
   int64_t operator[](int64_t row) const {
     const int64_t at = map_.offset(row);
-    return view_.dtype() == DType::int32 ? view_.data_as<int32_t>()[at]
-                                         : view_.data_as<int64_t>()[at];
+    return view_.dtype() == DType::int32 ? view_.data_as<const int32_t>()[at]
+                                         : view_.data_as<const int64_t>()[at];
   }
 
   void check(const Problem& q) const {

@@ -32,7 +32,7 @@ const jit::Rung& kCountParts = *kernel("count_parts", "count_parts.cuh");
 const jit::Rung& kScanChunks = *kernel("scan_chunks", "scan_chunks.cuh");
 
 Output output(const std::optional<TensorView>& t) {
-  return t ? Output{t->data(), t->stride(0)} : Output{nullptr, 0};
+  return t ? Output{t->writable_data(), t->stride(0)} : Output{nullptr, 0};
 }
 
 Params params(const Problem& q) {
@@ -48,7 +48,7 @@ Params params(const Problem& q) {
            .data = output(q.data),
            .indices = output(q.indices),
            .indptr = output(q.indptr),
-           .dense = q.dense ? q.dense->data() : nullptr};
+           .dense = q.dense ? const_cast<void*>(q.dense->data()) : nullptr};  // or an input
   for (int i = 0; q.dense && i < 2; ++i) p.dense_strides[i] = q.dense->stride(i);
   return p;
 }

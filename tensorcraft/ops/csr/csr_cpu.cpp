@@ -16,7 +16,7 @@ constexpr int64_t kGrainRows = 256;
 
 template <class T>
 struct Strided {
-  T* data;
+  T* data;  // const for what is read
   int64_t stride;
   explicit Strided(const TensorView& t) : data(t.data_as<T>()), stride(t.stride(0)) {}
   T& operator[](int64_t i) const { return data[i * stride]; }
@@ -38,7 +38,7 @@ void with_both(const Problem& q, const TensorView& elements, F&& f) {
 // Where row r begins, inside the stored elements.
 template <class I>
 int64_t begin_of(const Problem& q, int64_t r) {
-  return std::clamp<int64_t>(Strided<I>(*q.indptr_in)[r], 0, q.stored);
+  return std::clamp<int64_t>(Strided<const I>(*q.indptr_in)[r], 0, q.stored);
 }
 int64_t begin_of(const Problem& q, const host::Elements& indptr, int64_t r) {
   return std::clamp<int64_t>(indptr.integer(r), 0, q.stored);
@@ -105,7 +105,7 @@ void clear(const TensorView& t) {
 
 void report_cpu(const Problem& q) {
   with_index(q, [&]<class I>(I*) {
-    const Strided<I> indices(*q.indices_in), indptr(*q.indptr_in);
+    const Strided<const I> indices(*q.indices_in), indptr(*q.indptr_in);
     const int64_t parts = div_ceil(q.rows, kGrainRows);
     std::vector<Facts> all(size_t(parts), Facts{});
     host::parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
@@ -159,7 +159,7 @@ void offsets_cpu(const Problem& q) {
   std::vector<int64_t> counts(size_t(q.rows));
   host::with_bits_of_size(dtype_bytes(x.dtype()), [&]<class T>(T*) {
     for_rows(q, [&](int64_t row) {
-      const T* const from = x.data_as<T>() + row * x.stride(0);
+      const T* const from = x.data_as<const T>() + row * x.stride(0);
       int64_t count = 0;
       for (int64_t i = 0; i < q.cols; ++i) count += from[i * x.stride(1)] != 0;
       counts[size_t(row)] = count;
@@ -187,7 +187,7 @@ void from_dense_cpu(const Problem& q) {
     const Strided<T> data(*q.data);
     const Strided<I> indices(*q.indices);
     for_rows(q, [&](int64_t row) {
-      const T* const from = x.data_as<T>() + row * x.stride(0);
+      const T* const from = x.data_as<const T>() + row * x.stride(0);
       int64_t k = begin_of<I>(q, row);
       const int64_t end = begin_of<I>(q, row + 1);
       for (int64_t i = 0; i < q.cols && k < end; ++i)
@@ -227,8 +227,8 @@ void from_dense_reference(const Problem& q) {
 void to_dense_cpu(const Problem& q) {
   const TensorView& out = *q.dense;
   with_both(q, out, [&]<class T, class I>(T*, I*) {
-    const Strided<T> data(*q.data_in);
-    const Strided<I> indices(*q.indices_in);
+    const Strided<const T> data(*q.data_in);
+    const Strided<const I> indices(*q.indices_in);
     for_rows(q, [&](int64_t row) {
       T* const to = out.data_as<T>() + row * out.stride(0);
       for (int64_t i = 0; i < q.cols; ++i) to[i * out.stride(1)] = 0;
@@ -252,8 +252,10 @@ void to_dense_reference(const Problem& q) {
 // A counting sort by columns, which keeps the order of rows.
 void transpose_cpu(const Problem& q) {
   with_both(q, *q.data, [&]<class T, class I>(T*, I*) {
-    const Strided<T> from(*q.data_in), data(*q.data);
-    const Strided<I> columns(*q.indices_in), indices(*q.indices), indptr(*q.indptr);
+    const Strided<const T> from(*q.data_in);
+    const Strided<T> data(*q.data);
+    const Strided<const I> columns(*q.indices_in);
+    const Strided<I> indices(*q.indices), indptr(*q.indptr);
     std::vector<int64_t> next(size_t(q.cols) + 1, 0);
     const auto each = [&](auto&& f) {
       for (int64_t row = 0; row < q.rows; ++row)

@@ -23,7 +23,7 @@ DType own_dtype(DType x) { return is_floating(x) ? x : DType::int64; }
 
 // Where the sums begin, also if there are none after the 0.
 void* sums_of(const Problem& q) {
-  if (!q.initial) return q.out.data();
+  if (!q.initial) return q.out.writable_data();
   const int64_t bytes = q.out.stride(q.axis) * int64_t(dtype_bytes(q.out.dtype()));
   return q.initial->data_as<std::byte>() + bytes;
 }

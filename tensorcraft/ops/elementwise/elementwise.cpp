@@ -35,7 +35,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
              moves = fills || q.operation == Operation::copy;
   const Params p{.a = q.a.data(),
                  .b = q.b.data(),
-                 .out = q.out.data(),
+                 .out = q.out.writable_data(),
                  .size = q.out.size(),
                  .a_map = op::element_map(q.a),
                  .b_map = op::element_map(q.b),

@@ -34,7 +34,7 @@ op::RungCall<ExpressionParams, ExpressionGiven> expression_call(const Expression
     given.bytes[t] = int(dtype_bytes(tensors[t]->dtype()));
     given.widest = std::max(given.widest, given.bytes[t]);
   }
-  p.out = q.out.data();
+  p.out = q.out.writable_data();
   p.size = q.out.size();
   p.num_inputs = int32_t(q.inputs.size());
   std::copy(q.program.numbers.begin(), q.program.numbers.end(), p.numbers);

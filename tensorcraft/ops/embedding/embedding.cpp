@@ -19,7 +19,7 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
   const int bytes = int(dtype_bytes(q.table.dtype()));
   const CallParams p = with_maps(Params{.ids = q.ids.data(),
                                         .table = q.table.data(),
-                                        .out = q.out.data(),
+                                        .out = q.out.writable_data(),
                                         .count = q.ids.size(),
                                         .rows = q.table.shape(0),
                                         .cols = q.cols(),

@@ -13,7 +13,8 @@ namespace {
 
 int64_t id_at(const TensorView& ids, const RowMap& map, int64_t i) {
   const int64_t at = map.offset(i);
-  return ids.dtype() == DType::int32 ? ids.data_as<int32_t>()[at] : ids.data_as<int64_t>()[at];
+  return ids.dtype() == DType::int32 ? ids.data_as<const int32_t>()[at]
+                                     : ids.data_as<const int64_t>()[at];
 }
 
 void check_ids(const TensorView& ids, const TensorView& table) {
@@ -36,7 +37,7 @@ void cpu(const Problem& q) {
   const RowMap id_map = op::element_map(ids), rows = op::row_map(out, out.rank() - 1);
   const auto copy_row = [&](int64_t i) {
     const std::byte* from =
-        table.data_as<std::byte>() + id_at(ids, id_map, i) * table.stride(0) * int64_t(bytes);
+        table.data_as<const std::byte>() + id_at(ids, id_map, i) * table.stride(0) * int64_t(bytes);
     std::byte* to = out.data_as<std::byte>() + rows.offset(i) * int64_t(bytes);
     if (from_step == 1 && to_step == 1) {
       std::memcpy(to, from, size_t(cols) * bytes);

@@ -28,7 +28,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
   const Given given{int(dtype_bytes(q.x.dtype()))};
   Params p{.x = q.x.data(),
            .indices = q.indices.data(),
-           .out = q.out.data(),
+           .out = q.out.writable_data(),
            .axes = {},
            .count = q.out.size(),
            .axis_size = q.axis_size,
@@ -59,7 +59,7 @@ void check_indices(std::string_view op, const TensorView& indices) {
 
 // A tensor as if it had the shape of out; strides of 0 do not move in it.
 TensorView seen_as(const TensorView& t, const Dims& shape, const Dims& strides) {
-  return {t.data(), t.dtype(), shape, strides, t.device(), Access::read_only};
+  return t.at(t.data(), shape, strides);
 }
 
 // take: the axes of x with those of indices in the place of one.

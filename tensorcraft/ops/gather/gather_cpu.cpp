@@ -15,8 +15,8 @@ namespace tensorcraft::kernel::gather {
 namespace {
 
 int64_t index_at(const TensorView& indices, int64_t offset) {
-  return indices.dtype() == DType::int32 ? indices.data_as<int32_t>()[offset]
-                                         : indices.data_as<int64_t>()[offset];
+  return indices.dtype() == DType::int32 ? indices.data_as<const int32_t>()[offset]
+                                         : indices.data_as<const int64_t>()[offset];
 }
 
 void check_indices(const Problem& q) {
@@ -53,8 +53,8 @@ void gather(const Problem& q) {
                index_rows = op::row_map(q.indices, last);
   const auto move = [&](int64_t row) {
     T* out = q.out.data_as<T>() + out_rows.offset(row);
-    const T* x = q.x.data_as<T>() + x_rows.offset(row);
-    const Index* indices = q.indices.data_as<Index>() + index_rows.offset(row);
+    const T* x = q.x.data_as<const T>() + x_rows.offset(row);
+    const Index* indices = q.indices.data_as<const Index>() + index_rows.offset(row);
     if (axis.is_run()) {
       std::copy_n(x + position(*indices, q.axis_size) * q.x_step, axis.length, out);
       return;

@@ -97,18 +97,18 @@ Params params(const Problem& q) {
   }
   if (q.a_scale) {
     const TensorView scale = q.of_entry(*q.a_scale);
-    p.a_scale = scale.data_as<float>();
+    p.a_scale = scale.data_as<const float>();
     p.a_scale_stride = scale.rank() ? scale.stride(0) : 0;
     p.a_scale_step = q.is_by_block() ? scale.stride(1) : 0;
   }
   if (q.b_scale) {
     const TensorView scale = q.of_entry(*q.b_scale);
-    p.b_scale = scale.data_as<float>();
+    p.b_scale = scale.data_as<const float>();
     p.b_scale_stride = scale.rank() ? scale.stride(scale.rank() - 1) : 0;
     p.b_scale_step = q.is_by_block() ? scale.stride(0) : 0;
   }
   p.zero = zero_points(q);
-  if (q.out_scale) p.out_scale = q.out_scale->data_as<float>();
+  if (q.out_scale) p.out_scale = q.out_scale->data_as<const float>();
   for (int i = 0; i < q.batch_rank(); ++i) p.batch_shape[i] = uint32_t(q.d.shape(i));
   return p;
 }
@@ -243,7 +243,7 @@ void merge_batch(Problem& q) {
       sizes.push_back(t.shape(i));
       steps.push_back(t.stride(i));
     }
-    return TensorView(t.data(), t.dtype(), sizes, steps, t.device());
+    return t.at(t.data(), sizes, steps);
   };
   for (size_t t = all.size(); t-- > 0;) *all[t] = merged(*all[t], strides[t]);
 }

@@ -48,10 +48,10 @@ std::optional<TensorView> of_lines(std::string_view name, const std::optional<Te
   if (!given) return {};
   const TensorView& t = *given;
   op::check_dtype("gemm", name, t, {dtype});
-  if (t.size() == 1 && t.rank() <= 2) return TensorView(t.data(), t.dtype(), Dims{}, t.device());
+  if (t.size() == 1 && t.rank() <= 2) return t.at(t.data(), {}, {});
   const std::array<SizeRef, 2> shape{size, 1};
   TensorMatcher(std::span(shape).first(size_t(rank))).with_any_strides().verify(t, "gemm", name);
-  return TensorView(t.data(), t.dtype(), Dims{t.shape(0)}, Dims{t.stride(0)}, t.device());
+  return t.at(t.data(), {t.shape(0)}, {t.stride(0)});
 }
 
 // A scale as it lies beside [m, k] or [k, n], if it has two dimensions.
@@ -174,7 +174,7 @@ std::optional<TensorView> out_scale_of(DType result, const GemmOptions& o) {
   op::check_dtype("gemm", "out_scale", t, {DType::float32});
   if (t.size() != 1)
     fail(ErrorKind::value, "gemm: out_scale: expected one number, got shape ", t.shape());
-  return TensorView(t.data(), t.dtype(), Dims{}, t.device());
+  return t.at(t.data(), {}, {});
 }
 
 bool may_round(const GemmOptions& o) {

@@ -8,6 +8,7 @@
 #include "tensorcraft/op/host/gemv.hpp"
 #include "tensorcraft/op/host/onednn.hpp"
 #include "tensorcraft/op/host/rows.hpp"
+#include "tensorcraft/op/shared_address.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ host::Matrix matrix_at(const TensorView& t, int64_t index) {
     offset += index % t.shape(i) * t.stride(i);
     index /= t.shape(i);
   }
-  return {.data = t.data_as<std::byte>() + offset * int64_t(dtype_bytes(t.dtype())),
+  return {.data = static_cast<std::byte*>(op::shared_address(t)) +
+                  offset * int64_t(dtype_bytes(t.dtype())),
           .dtype = t.dtype(),
           .row = row_stride(t),
           .column = col_stride(t),
@@ -212,7 +214,7 @@ void multiply_parts(const Problem& q, int64_t depth, Multiply by, const Add& add
     product.b = q.b.slice(-2, first, end);
     multiply(product, by);
     host::for_each_row(q.batch() * q.m(), q.b_columns(), [&](int64_t row) {
-      add(part.data_as<float>() + row * q.b_columns(), row, first);
+      add(part.data_as<const float>() + row * q.b_columns(), row, first);
     });
   }
 }
@@ -265,7 +267,7 @@ class TakeZeros {
  private:
   static uint32_t at(const std::optional<TensorView>& zero, int64_t i) {
     if (!zero) return 0;
-    return uint32_t(zero->data_as<int32_t>()[zero->rank() ? i * zero->stride(0) : 0]);
+    return uint32_t(zero->data_as<const int32_t>()[zero->rank() ? i * zero->stride(0) : 0]);
   }
   // Of the last axis of each entry's lines.
   static std::vector<uint32_t> sums_of(const std::optional<TensorView>& needed,
@@ -309,10 +311,12 @@ void multiply_apart(const Problem& q, const Tensor& sums, Multiply by) {
 
 // The same view with elements of float32, which are moved as they are.
 TensorView as_floats(const TensorView& t) {
-  return TensorView(t.data(), DType::float32, t.shape(), t.strides(), t.device());
+  return TensorView(t.writable_data(), DType::float32, t.shape(), t.strides(), t.device());
 }
 
-float out_factor(const Problem& q) { return q.out_scale ? *q.out_scale->data_as<float>() : 1; }
+float out_factor(const Problem& q) {
+  return q.out_scale ? *q.out_scale->data_as<const float>() : 1;
+}
 
 // What is finished becomes codes of 8 bits.
 void store_codes(const Problem& q, const Tensor& sums) {

@@ -61,7 +61,7 @@ void check_lines(const GroupedOperands& call, const Shapes& shapes, const Scale&
 
 // A view of the same memory with other dimensions.
 TensorView view_as(const TensorView& t, const Dims& shape, const Dims& strides) {
-  return TensorView(t.data(), t.dtype(), shape, strides, t.device());
+  return t.at(t.data(), shape, strides);
 }
 
 // Scales of rows for each group: those of all, unless the groups have matrices of their own.

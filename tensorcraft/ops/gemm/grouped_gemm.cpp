@@ -105,8 +105,7 @@ Problem problem_of(const Options& o, const TensorView& d, const TensorView& a,
 
 // The same matrix for each group.
 TensorView of_each(const TensorView& t, int64_t groups) {
-  return TensorView(t.data(), t.dtype(), Dims{groups, t.shape(0), t.shape(1)},
-                    Dims{0, t.stride(0), t.stride(1)}, t.device());
+  return t.at(t.data(), {groups, t.shape(0), t.shape(1)}, {0, t.stride(0), t.stride(1)});
 }
 
 // The sizes of a call, of which a or out may have a leading axis of groups.

@@ -92,8 +92,7 @@ struct Problem {
     const auto rest = [](const Dims& all) {
       return Dims(std::span(all.begin() + 1, size_t(all.rank() - 1)));
     };
-    return TensorView(scale.data(), scale.dtype(), rest(scale.shape()), rest(scale.strides()),
-                      scale.device());
+    return scale.at(scale.data(), rest(scale.shape()), rest(scale.strides()));
   }
   int batch_rank() const { return d.rank() - 2; }
   int64_t batch() const {

@@ -24,13 +24,13 @@ RowMap plane_map(const TensorView& t) {
     shape.push_back(t.shape(i));
     strides.push_back(t.stride(i));
   }
-  return op::row_map(TensorView(t.data(), t.dtype(), shape, strides, t.device()), 0);
+  return op::row_map(t.at(t.data(), shape, strides), 0);
 }
 
 Params params(const Problem& q) {
   Params p = contiguous_params(q.x.data(), q.weight ? q.weight->data() : nullptr,
-                               q.bias ? q.bias->data() : nullptr, q.out.data(), q.x.shape(0),
-                               q.x.shape(1), q.spatial(), q.groups, q.eps);
+                               q.bias ? q.bias->data() : nullptr, q.out.writable_data(),
+                               q.x.shape(0), q.x.shape(1), q.spatial(), q.groups, q.eps);
   p.x_batch = q.x.stride(0);
   p.x_channel = q.x.stride(1);
   p.x_spatial = plane_map(q.x);

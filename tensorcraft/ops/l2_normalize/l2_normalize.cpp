@@ -61,7 +61,7 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
   return {with_maps(Params{.x_step = q.x.stride(q.axis),
                            .out_step = q.out.stride(q.axis),
                            .x = q.x.data(),
-                           .out = q.out.data(),
+                           .out = q.out.writable_data(),
                            .rows = cols ? q.x.size() / cols : 0,
                            .cols = cols,
                            .eps = q.eps},

@@ -15,7 +15,7 @@ op::RungCall<Params, op::NoGiven> rung_call(const Problem& q) {
   const auto& [out, x, lengths] = q;
   return {Params{.x = x.data(),
                  .lengths = lengths.data(),
-                 .out = out.data(),
+                 .out = out.writable_data(),
                  .batch = x.shape(0),
                  .steps = x.shape(1),
                  .cols = x.shape(2),

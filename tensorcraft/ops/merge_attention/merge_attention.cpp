@@ -21,9 +21,9 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
   const CallParams p =
       with_maps(Params{.out_a = q.out_a.data(),
                        .out_b = q.out_b.data(),
-                       .out = q.out.data(),
-                       .lse_a = q.lse_a.data_as<float>(),
-                       .lse_b = q.lse_b.data_as<float>(),
+                       .out = q.out.writable_data(),
+                       .lse_a = q.lse_a.data_as<const float>(),
+                       .lse_b = q.lse_b.data_as<const float>(),
                        .lse = q.lse ? q.lse->data_as<float>() : nullptr,
                        .rows = q.lse_a.size(),
                        .cols = q.cols(),

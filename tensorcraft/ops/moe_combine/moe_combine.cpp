@@ -13,9 +13,9 @@ namespace kernel::moe_combine {
 Params params(const Problem& q) {
   const auto& [out, y, row_map, weights] = q;
   return {.y = y.data(),
-          .row_map = row_map.data_as<int32_t>(),
-          .weights = weights.data_as<float>(),
-          .out = out.data(),
+          .row_map = row_map.data_as<const int32_t>(),
+          .weights = weights.data_as<const float>(),
+          .out = out.writable_data(),
           .tokens = row_map.shape(0),
           .k = row_map.shape(1),
           .hidden = y.shape(1),

@@ -72,7 +72,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
   const int bytes = int(dtype_bytes(q.x.dtype()));
   return {Params{.sort = sort_params(q.sort),
                  .x = q.x.data(),
-                 .out = q.out.data(),
+                 .out = q.out.writable_data(),
                  .hidden = q.x.shape(1),
                  .x_strides = {q.x.stride(0), q.x.stride(1)},
                  .out_strides = {q.out.stride(0), q.out.stride(1)}},

@@ -72,7 +72,7 @@ void cpu(const Problem& q) {
   const auto move = [&](int64_t row) {
     const int32_t source = sources[size_t(row)];
     std::byte* to = q.out.data_as<std::byte>() + row * q.out.stride(0) * bytes;
-    const std::byte* from = q.x.data_as<std::byte>();
+    const std::byte* from = q.x.data_as<const std::byte>();
     if (source >= 0) from += source / k * q.x.stride(0) * bytes;
     if (is_contiguous && source >= 0) {
       std::memcpy(to, from, size_t(hidden * bytes));

@@ -33,7 +33,7 @@ Params params(const Problem& q) {
            .renormalize = q.renormalize,
            .scale = q.scale};
   if (q.bias) {
-    p.bias = q.bias->data_as<float>();
+    p.bias = q.bias->data_as<const float>();
     p.bias_stride = q.bias->stride(0);
   }
   if (q.ids) {

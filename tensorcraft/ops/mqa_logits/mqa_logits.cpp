@@ -144,8 +144,8 @@ Problem check(const op::Call<Options>& call) {
   const RowStrides of_q = rows_of(q), of_weights = rows_of(weights), of_out = rows_of(out);
   return {{.q = q.data(),
            .k = k.data(),
-           .weights = weights.data_as<float>(),
-           .k_scale = o.k_scale ? o.k_scale->data_as<float>() : nullptr,
+           .weights = weights.data_as<const float>(),
+           .k_scale = o.k_scale ? o.k_scale->data_as<const float>() : nullptr,
            .out = out.data_as<float>(),
            .q_strides = {of_q.batch, of_q.row, q.stride(rank), q.stride(rank + 1)},
            .weights_strides = {of_weights.batch, of_weights.row, weights.stride(rank), 0},

@@ -35,7 +35,7 @@ constexpr ConfigField kFields[] = {{"threads"},
 
 template <class T>
 T* data_of(const std::optional<TensorView>& t) {
-  return t ? static_cast<T*>(t->data()) : nullptr;
+  return t ? t->data_as<T>() : nullptr;
 }
 
 CallParams params(const Problem& q) {
@@ -49,8 +49,8 @@ CallParams params(const Problem& q) {
                           .scales = data_of<float>(q.scales),
                           .x = x.data,
                           .residual = residual.data,
-                          .weight = data_of<void>(q.weight),
-                          .bias = data_of<void>(q.bias),
+                          .weight = data_of<const void>(q.weight),
+                          .bias = data_of<const void>(q.bias),
                           .out = out.data,
                           .residual_out = residual_out.data,
                           .mean = data_of<float>(q.mean),

@@ -13,12 +13,12 @@ namespace kernel::packed_gemm {
 Params params(const Problem& q) {
   const int64_t groups = q.scales.shape(1), group = groups ? q.a.shape(1) / groups : 1;
   return {.a = q.a.data(),
-          .codes = q.codes.data_as<uint8_t>(),
+          .codes = q.codes.data_as<const uint8_t>(),
           .scales = q.scales.data(),
-          .zeros = q.zeros && !q.has_offsets() ? q.zeros->data_as<uint8_t>() : nullptr,
+          .zeros = q.zeros && !q.has_offsets() ? q.zeros->data_as<const uint8_t>() : nullptr,
           .offsets = q.has_offsets() ? q.zeros->data() : nullptr,
           .bias = q.bias ? q.bias->data() : nullptr,
-          .out = q.out.data(),
+          .out = q.out.writable_data(),
           .m = q.a.shape(0),
           .n = q.codes.shape(0),
           .k = q.a.shape(1),

@@ -134,8 +134,7 @@ void by_products(const Operands& all, int64_t begin, int64_t end) {
   host::GemmProblem product{.m = p.m, .n = end - begin, .k = p.k};
   product.a = {all.a.data(), DType::float32, p.k, 1};
   product.b = {weights, DType::float32, 1, p.k};
-  product.d = {static_cast<std::byte*>(out.data()) +
-                   begin * out.stride(1) * int64_t(dtype_bytes(out.dtype())),
+  product.d = {out.data_as<std::byte>() + begin * out.stride(1) * int64_t(dtype_bytes(out.dtype())),
                out.dtype(), out.stride(0), out.stride(1)};
   if (!all.bias.empty()) product.bias = {all.bias.data() + begin, DType::float32, 0, 1};
   host::gemm(product);

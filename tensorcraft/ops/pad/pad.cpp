@@ -15,8 +15,9 @@ namespace tensorcraft {
 namespace kernel::pad {
 
 Params params(const Problem& q) {
-  return make_params(q.x.data(), q.out.data(), q.value, q.x.rank(), q.before.data(), q.after.data(),
-                     q.x.shape().data(), q.x.strides().data(), q.out.strides().data());
+  return make_params(q.x.data(), q.out.writable_data(), q.value, q.x.rank(), q.before.data(),
+                     q.after.data(), q.x.shape().data(), q.x.strides().data(),
+                     q.out.strides().data());
 }
 
 namespace {

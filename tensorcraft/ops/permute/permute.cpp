@@ -4,6 +4,7 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/moved_as.hpp"
+#include "tensorcraft/op/shared_address.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/permute/plan.h"
 #include "tensorcraft/ops/permute/problem.hpp"
@@ -14,8 +15,8 @@ namespace tensorcraft {
 namespace kernel::permute {
 
 Params params(const Problem& q) {
-  return make_params(q.x.data(), q.out.data(), q.x.rank(), q.x.shape().data(), q.x.strides().data(),
-                     q.out.strides().data());
+  return make_params(q.x.data(), q.out.writable_data(), q.x.rank(), q.x.shape().data(),
+                     q.x.strides().data(), q.out.strides().data());
 }
 
 namespace {
@@ -104,7 +105,7 @@ TensorView as_bytes(const TensorView& t) {
   for (int i = 0; i < t.rank(); ++i) strides[i] *= bytes;
   shape.push_back(bytes);
   strides.push_back(1);
-  return {t.data(), DType::uint8, shape, strides, t.device()};
+  return {op::shared_address(t), DType::uint8, shape, strides, t.device()};
 }
 
 Problem check_copy(const op::Call<MoveOptions>& call) {

@@ -16,7 +16,7 @@ constexpr ConfigField kFields[] = {{"threads"}, {"vector"}, {"mean"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {Params{.x = q.x.data(),
-                 .out = q.out.data(),
+                 .out = q.out.writable_data(),
                  .batch = q.x.shape(0),
                  .channels = q.x.shape(3),
                  .rows = q.window.rows,

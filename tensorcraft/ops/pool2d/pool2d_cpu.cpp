@@ -11,7 +11,7 @@ namespace tensorcraft::kernel::pool2d {
 namespace {
 
 const std::byte* address(const TensorView& t, int64_t n, int64_t y, int64_t x, int64_t c) {
-  return t.data_as<std::byte>() +
+  return t.data_as<const std::byte>() +
          op::image_strides(t).offset(n, y, x, c) * int64_t(dtype_bytes(t.dtype()));
 }
 

@@ -4,6 +4,7 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/op/shared_address.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/quantize/plan.h"
 #include "tensorcraft/ops/quantize/problem.hpp"
@@ -20,17 +21,19 @@ constexpr ConfigField kFields[] = {{"threads"},   {"group"}, {"vector"},     {"s
 
 CallParams params(const Problem& q) {
   const op::LastAxisRows x(q.x), out(q.out);
-  return with_maps(Params{.x_step = x.step,
-                          .out_step = out.step,
-                          .x = x.data,
-                          .out = out.data,
-                          .scales = q.scales->data_as<float>(),
-                          .zero_points = q.zero_point ? q.zero_point->data_as<int32_t>() : nullptr,
-                          .given = q.given,
-                          .asymmetric = q.asymmetric,
-                          .power_of_two = q.power_of_two,
-                          .tiles = q.tiles},
-                   x.map, out.map);
+  return with_maps(
+      Params{.x_step = x.step,
+             .out_step = out.step,
+             .x = x.data,
+             .out = out.data,
+             .scales = static_cast<float*>(op::shared_address(*q.scales)),
+             .zero_points =
+                 q.zero_point ? static_cast<int32_t*>(op::shared_address(*q.zero_point)) : nullptr,
+             .given = q.given,
+             .asymmetric = q.asymmetric,
+             .power_of_two = q.power_of_two,
+             .tiles = q.tiles},
+      x.map, out.map);
 }
 
 Given given(const Problem& q) {

@@ -21,12 +21,12 @@ auto with_narrow_type(DType dtype, F&& f) {
 }
 
 float zero_point_at(const Problem& q, int64_t at) {
-  return q.zero_point ? float(q.zero_point->data_as<int32_t>()[at]) : 0.0f;
+  return q.zero_point ? float(q.zero_point->data_as<const int32_t>()[at]) : 0.0f;
 }
 
 // Scales are in float32 by definition: float arithmetic is their reference too.
 Scale scale_at(const Problem& q, int64_t at) {
-  return {q.scales->data_as<float>()[at], zero_point_at(q, at)};
+  return {q.scales->data_as<const float>()[at], zero_point_at(q, at)};
 }
 
 void widen(Range& range, const Range& by) {
@@ -122,7 +122,7 @@ void dequantize_cpu(const Problem& q) {
   const int64_t step = q.x.strides().back();
   with_narrow_type(q.x.dtype(), [&]<class Q>(Q*) {
     host::for_each_row(t.rows, t.cols, [&](int64_t row) {
-      const Q* x = q.x.data_as<Q>() + rows.offset(row);
+      const Q* x = q.x.data_as<const Q>() + rows.offset(row);
       float* y = out.target(row, host::scratch(host::Slot::row_a, t.cols));
       for (int64_t j = 0; j < t.col_tiles; ++j) {
         const Scale s = scale_at(q, t.scale_at(t.row_tile_of(row), j));
@@ -139,7 +139,8 @@ void dequantize_reference(const Problem& q) {
   const host::Elements x(q.x), out(q.out);
   for (int64_t i = 0; i < q.x.size(); ++i) {
     const int64_t at = t.scale_at(t.row_tile_of(i / t.cols), i % t.cols / t.tile_cols);
-    out.set(i, (x[i] - double(zero_point_at(q, at))) * double(q.scales->data_as<float>()[at]));
+    out.set(i,
+            (x[i] - double(zero_point_at(q, at))) * double(q.scales->data_as<const float>()[at]));
   }
 }
 

@@ -78,7 +78,7 @@ DType own_dtype(Operation operation, DType x) {
 }
 
 CallParams params(const Problem& q) {
-  CallParams p{{.x = q.x.data(), .out = q.out.data(), .rows = q.outputs()}, {}};
+  CallParams p{{.x = q.x.data(), .out = q.out.writable_data(), .rows = q.outputs()}, {}};
   set_rows(p, q);
   set_runs(p, q);
   p.repeats = q.repeats;

@@ -26,7 +26,7 @@ constexpr int64_t kLines = 1024;      // of those, at least, in a part
 template <class V>
 const V* load(V* to, const Problem& q, int64_t at, int64_t stride, int64_t n) {
   const DType dtype = q.x.dtype();
-  const std::byte* from = q.x.data_as<std::byte>() + at * int64_t(dtype_bytes(dtype));
+  const std::byte* from = q.x.data_as<const std::byte>() + at * int64_t(dtype_bytes(dtype));
   constexpr DType same = std::is_same_v<V, float> ? DType::float32 : DType::int64;
   if (dtype == same && stride == 1) return reinterpret_cast<const V*>(from);
   if constexpr (std::is_same_v<V, float>) {

@@ -31,7 +31,7 @@ Heads heads_of(const std::optional<TensorView>& in, const std::optional<TensorVi
   if (!in || in->size() == 0) return {};
   const int d = in->rank() - 1;
   return {.in = in->data(),
-          .out = out->data(),
+          .out = out->writable_data(),
           .heads = in->shape(d - 1),
           .in_head = in->stride(d - 1),
           .out_head = out->stride(d - 1),
@@ -223,7 +223,7 @@ constexpr std::string_view kCacheName = "rope_cache";
 
 op::RungCall<CacheParams, CacheGiven> cache_call(const CacheProblem& q) {
   return {{.positions = q.positions.data(),
-           .out = q.out.data(),
+           .out = q.out.writable_data(),
            .count = q.positions.size(),
            .out_half = q.out.stride(0),
            .out_row = q.out.stride(1),

@@ -22,7 +22,7 @@ Params params(const Problem& q) {
   Params p{.x = q.x.data(),
            .indices = q.indices.data(),
            .updates = q.updates.data(),
-           .out = q.out.data(),
+           .out = q.out.writable_data(),
            .lines = {},
            .size = q.x.shape(q.axis),
            .num_updates = q.indices.shape(q.axis),

@@ -37,7 +37,7 @@ Mask mask_of(const Problem& q) {
 
 CallParams params(const Problem& q) {
   CallParams p = with_maps(Params{.x = q.x.data(),
-                                  .out = q.out.data(),
+                                  .out = q.out.writable_data(),
                                   .rows = q.rows(),
                                   .cols = q.cols(),
                                   .x_step = q.x.stride(q.axis),

@@ -25,10 +25,11 @@ class MaskRows {
   void apply(float* values, int64_t row, int64_t n, float* buffer) const {
     const int64_t offset = map_.offset(row);
     if (mask_.dtype() == DType::bool_) {
-      const uint8_t* keep = mask_.data_as<uint8_t>() + offset;
+      const uint8_t* keep = mask_.data_as<const uint8_t>() + offset;
       for (int64_t i = 0; i < n; ++i) values[i] = keep[i * stride_] ? values[i] : -kInfinity;
     } else {
-      const auto* first = mask_.data_as<std::byte>() + offset * int64_t(dtype_bytes(mask_.dtype()));
+      const auto* first =
+          mask_.data_as<const std::byte>() + offset * int64_t(dtype_bytes(mask_.dtype()));
       host::load_row(buffer, first, mask_.dtype(), stride_, n);
       host::row_add(values, buffer, n);
     }

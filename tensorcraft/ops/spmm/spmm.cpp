@@ -27,7 +27,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
   Params p{.a = op::csr_params(q.a),
            .x = q.x.data(),
            .c = q.c ? q.c->data() : nullptr,
-           .out = q.out.data(),
+           .out = q.out.writable_data(),
            .columns = q.x.shape(1),
            .x_strides = {q.x.stride(0), q.x.stride(1)},
            .c_strides = {},

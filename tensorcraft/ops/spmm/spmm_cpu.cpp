@@ -23,19 +23,19 @@ void finish_row(const Problem& q, const host::Rows& to, int64_t row, float* sums
 
 // x as floats in row-major order: itself, or a copy in `memory`.
 const float* as_floats(const TensorView& x, Tensor& memory) {
-  if (x.dtype() == DType::float32 && x.is_contiguous()) return x.data_as<float>();
+  if (x.dtype() == DType::float32 && x.is_contiguous()) return x.data_as<const float>();
   memory = Tensor(DType::float32, x.shape());
   const host::Rows from(x), to(memory);
   host::map_rows(
       from, to, [&](int64_t, const float* in, float* out) { std::copy_n(in, from.length(), out); });
-  return memory.data_as<float>();
+  return memory.data_as<const float>();
 }
 
 template <class I>
 void products(const Problem& q, const TensorView& data, const TensorView& indices) {
   Tensor memory;
-  const float *x = as_floats(q.x, memory), *elements = data.data_as<float>();
-  const I* columns = indices.data_as<I>();
+  const float *x = as_floats(q.x, memory), *elements = data.data_as<const float>();
+  const I* columns = indices.data_as<const I>();
   const Csr a = op::csr_params({data, indices, q.a.indptr, q.a.cols});
   const host::Rows to(q.out);
   const int64_t n = to.length();
@@ -59,7 +59,7 @@ void of_semiring(const Problem& q) {
   for (int64_t column = 0; column < n; ++column) {
     const Tensor one = host::row_results(q.semiring, q.a, q.x.select(1, column));
     for (int64_t row = 0; row < q.a.rows(); ++row)
-      results.data_as<float>()[row * n + column] = one.data_as<float>()[row];
+      results.data_as<float>()[row * n + column] = one.data_as<const float>()[row];
   }
   const host::Rows to(q.out);
   for (int64_t row = 0; row < q.a.rows(); ++row)

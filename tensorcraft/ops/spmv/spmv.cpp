@@ -24,13 +24,13 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
   const Params p{.a = op::csr_params(q.a),
                  .x = q.x.data(),
                  .c = q.c ? q.c->data() : nullptr,
-                 .out = q.out.data(),
+                 .out = q.out.writable_data(),
                  .x_stride = q.x.stride(0),
                  .c_stride = q.c ? q.c->stride(0) : 0,
                  .out_stride = q.out.stride(0),
                  .alpha = q.alpha,
                  .beta = q.beta,
-                 .starts = q.starts ? q.starts->data_as<int64_t>() : nullptr,
+                 .starts = q.starts ? q.starts->data_as<const int64_t>() : nullptr,
                  .workspace = nullptr};
   return {p, {.longest_row = q.longest_row}, {q.x.dtype(), q.a.indices.dtype()}};
 }

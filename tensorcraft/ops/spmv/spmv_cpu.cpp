@@ -42,7 +42,7 @@ struct Finish {
   float alpha, beta;
   explicit Finish(const Problem& q)
       : out(q.out.data_as<T>()),
-        c(q.c ? q.c->data_as<T>() : nullptr),
+        c(q.c ? q.c->data_as<const T>() : nullptr),
         out_stride(q.out.stride(0)),
         c_stride(q.c ? q.c->stride(0) : 0),
         alpha(q.alpha),
@@ -56,8 +56,8 @@ struct Finish {
 
 template <class T, class I>
 void products(const Problem& q, const op::CsrView& a, const TensorView& x) {
-  const T *data = a.data.data_as<T>(), *vector = x.data_as<T>();
-  const I *indices = a.indices.data_as<I>(), *indptr = a.indptr.data_as<I>();
+  const T *data = a.data.data_as<const T>(), *vector = x.data_as<const T>();
+  const I *indices = a.indices.data_as<const I>(), *indptr = a.indptr.data_as<const I>();
   const Csr csr = op::csr_params(a);
   host::for_rows_of_equal_work<I>(csr, [&](int64_t begin, int64_t end) {
     const Finish<T> finish(q);
@@ -76,7 +76,7 @@ template <class T>
 void of_semiring(const Problem& q, const op::CsrView& a, const TensorView& x) {
   const Tensor results = host::row_results(q.semiring, a, x);
   const Finish<T> finish(q);
-  for (int64_t row = 0; row < a.rows(); ++row) finish(row, results.data_as<float>()[row]);
+  for (int64_t row = 0; row < a.rows(); ++row) finish(row, results.data_as<const float>()[row]);
 }
 
 }  // namespace

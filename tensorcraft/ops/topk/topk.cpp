@@ -16,7 +16,7 @@ constexpr ConfigField kFields[] = {{"threads"}, {"slots"}, {"nested"}};
 
 Params params(const Problem& q) {
   Params p{.x = q.x.data(),
-           .out = q.out.data(),
+           .out = q.out.writable_data(),
            .rows = q.rows(),
            .cols = q.cols(),
            .k = q.k,

@@ -5,6 +5,7 @@
 #include "tensorcraft/op/copy_step.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/moved_as.hpp"
+#include "tensorcraft/op/shared_address.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/transfer_hicache/plan.h"
 #include "tensorcraft/ops/transfer_hicache/problem.hpp"
@@ -84,7 +85,7 @@ TensorView by_elements(std::string_view op, std::string_view name, const TensorV
   }
   shape.push_back(count);
   strides.push_back(1);
-  return {t.data(), t.dtype(), shape, strides, t.device(), Access::read_write};
+  return t.at(t.data(), shape, strides);
 }
 
 // Matches one cache that is a tensor; `layers`: it has an axis of them.
@@ -114,8 +115,8 @@ int64_t value_or(const SymbolicSize& symbol, int64_t value) {
 
 // The side of two tensors that match; its indices are not set.
 Side side_of(const TensorView& k, const TensorView& v, const Strides& s, int64_t dtype_size) {
-  Side side{.k = k.data_as<unsigned char>(),
-            .v = v.data_as<unsigned char>(),
+  Side side{.k = static_cast<unsigned char*>(op::shared_address(k)),
+            .v = static_cast<unsigned char*>(op::shared_address(v)),
             .layer = value_or(s.layer, 0) * dtype_size,
             .page = value_or(s.token, 0) * dtype_size,
             .places = s.places.unwrap(),
@@ -135,8 +136,8 @@ Side side_of(const TensorView& k, const TensorView& v, const Strides& s, int64_t
 bool is_table(const TensorView& t) { return t.rank() == 1 && t.dtype() == DType::int64; }
 
 Side side_of_tables(const TensorView& k, const TensorView& v, int64_t stride) {
-  return {.k_layers = k.data_as<int64_t>(),
-          .v_layers = v.data_as<int64_t>(),
+  return {.k_layers = k.data_as<const int64_t>(),
+          .v_layers = v.data_as<const int64_t>(),
           .page = stride,
           .places = std::numeric_limits<int64_t>::max(),
           .page_size = 1};

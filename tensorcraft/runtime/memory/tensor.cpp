@@ -39,7 +39,7 @@ void copy_across(const TensorView& to, const TensorView& from, StreamRef stream)
     const size_t size = std::min(kPiece, bytes - at);
     cuda::copy_async(host.data(), static_cast<const std::byte*>(from.data()) + at, size, source);
     source.synchronize();
-    cuda::copy_async(static_cast<std::byte*>(to.data()) + at, host.data(), size, target);
+    cuda::copy_async(to.data_as<std::byte>() + at, host.data(), size, target);
     target.synchronize();
   }
 }
@@ -193,14 +193,14 @@ void copy_bytes(const TensorView& to, const TensorView& from, StreamRef stream) 
     fail(ErrorKind::value, "copy: both tensors must be contiguous, got ", from, " and ", to);
   if (to.size() == 0) return;
   if (!to.device().is_cuda() && !from.device().is_cuda()) {
-    std::memmove(to.data(), from.data(), to.nbytes());
+    std::memmove(to.writable_data(), from.data(), to.nbytes());
     return;
   }
   if (to.device().is_cuda() && from.device().is_cuda() && to.device() != from.device()) {
     copy_across(to, from, stream);
     return;
   }
-  cuda::copy_async(to.data(), from.data(), to.nbytes(), stream);
+  cuda::copy_async(to.writable_data(), from.data(), to.nbytes(), stream);
   if (!to.device().is_cuda() || !from.device().is_cuda()) stream.synchronize();
 }
 

@@ -27,7 +27,7 @@ class TensorResource {
 
   // As the file names it.
   const std::string& name() const { return name_; }
-  // Read-only; valid while this resource lives.
+  // Read-only, so it gives no address to write to; valid while this resource lives.
   TensorView view() const { return storage_.view().as_read_only(); }
   // Reads the bytes again and compares them with the checksum of the load; kind internal if they
   // changed, kind value if the load took no checksum.

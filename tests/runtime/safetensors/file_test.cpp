@@ -84,13 +84,13 @@ TEST(SafeTensors, LoadsExactBytesIntoAlignedReadOnlyMemory) {
   EXPECT_EQ(b->view().dtype(), DType::int32);
   EXPECT_TRUE(b->view().is_aligned(64));
   EXPECT_TRUE(b->view().read_only());
-  for (int i = 0; i < 16; ++i) EXPECT_EQ(b->view().data_as<uint8_t>()[i], 3 + i);
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(b->view().data_as<const uint8_t>()[i], 3 + i);
   const auto all = file.load_all();
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all[2]->view().shape(), (Dims{0, 4}));
   EXPECT_EQ(all[2]->view().data(), nullptr);
   EXPECT_EQ(all[3]->view().rank(), 0);
-  EXPECT_EQ(*all[3]->view().data_as<uint8_t>(), 19);
+  EXPECT_EQ(*all[3]->view().data_as<const uint8_t>(), 19);
 }
 
 TEST(SafeTensors, NeverLetsOneWriteThroughAResource) {
@@ -103,6 +103,13 @@ TEST(SafeTensors, NeverLetsOneWriteThroughAResource) {
   EXPECT_TRUE(x->view().reshape({2, 2}).read_only());
   EXPECT_TRUE(x->view().slice(0, 1, 3).read_only());
   EXPECT_TRUE(x->view().select(0, 1).read_only());
+  for (const TensorView& t : {x->view(), x->view().reshape({2, 2}), x->view().slice(0, 1, 3)}) {
+    static_assert(std::is_same_v<decltype(t.data()), const void*>);
+    const auto refused = error_of([&] { t.writable_data(); });
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->kind(), ErrorKind::buffer);
+    EXPECT_TRUE(error_of([&] { t.data_as<uint8_t>(); }));
+  }
 }
 
 TEST(SafeTensors, GivesResourcesThatOutliveTheFile) {
@@ -113,7 +120,7 @@ TEST(SafeTensors, GivesResourcesThatOutliveTheFile) {
     x = file.load("x");
   }
   std::filesystem::remove(folder.path() + "/x.safetensors");
-  EXPECT_EQ(x->view().data_as<uint8_t>()[15], 15);
+  EXPECT_EQ(x->view().data_as<const uint8_t>()[15], 15);
 }
 
 TEST(SafeTensors, VerifiesAgainstTheChecksumOfTheLoad) {
@@ -121,7 +128,7 @@ TEST(SafeTensors, VerifiesAgainstTheChecksumOfTheLoad) {
   const SafeTensors file(folder.write("x.safetensors", one_tensor(1024)));
   const auto x = file.load("x", Device::cpu(), {.checksum = true});
   EXPECT_NO_THROW(x->verify());
-  x->view().data_as<uint8_t>()[1023] ^= 1;  // what a stray write would do
+  const_cast<uint8_t*>(x->view().data_as<const uint8_t>())[1023] ^= 1;  // a stray write
   const auto changed = error_of([&] { x->verify(); });
   ASSERT_TRUE(changed);
   EXPECT_EQ(changed->kind(), ErrorKind::internal);
@@ -252,7 +259,7 @@ TEST(SafeTensors, ReadsFromASparseFileOf200GB) {
       .seekp(std::streamoff(8 + header.size() + half))
       .write("abcd", 4);
   const auto small = SafeTensors(path).load("small");
-  EXPECT_EQ(std::string_view(small->view().data_as<char>(), 4), "abcd");
+  EXPECT_EQ(std::string_view(small->view().data_as<const char>(), 4), "abcd");
 }
 
 TEST_F(Shards, LoadFromTheFilesTheIndexNames) {
