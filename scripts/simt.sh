@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds what the tests of the SIMT device need and runs them, with one library or with each in turn.
-# usage: simt.sh [--build DIR] [release|asan|race|all] [ctest options]    DIR: build/release
+# Builds what the tests of the SIMT device need and runs them, with one library or with each in turn. threads: the runtime's
+# tests under ThreadSanitizer, with a library of their own.
+# usage: simt.sh [--build DIR] [release|asan|race|threads|all] [ctest options]    DIR: build/release
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,7 +26,7 @@ suite() {  # LABEL [ctest options]
 
 case $which in
   release) suite simt "$@" ;;
-  asan | race) suite "$which" "$@" ;;
-  all) for label in simt asan race; do suite $label "$@"; done ;;
-  *) sed -n '4s/^# //p' "$0"; exit 2 ;;
+  asan | race | threads) suite "$which" "$@" ;;
+  all) for label in simt asan race threads; do suite $label "$@"; done ;;
+  *) sed -n '5s/^# //p' "$0"; exit 2 ;;
 esac

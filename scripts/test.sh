@@ -47,11 +47,6 @@ fuzz() {  # the parser under libFuzzer, with clang's sanitizers
     -DTENSORCRAFT_WITH_ONEDNN=OFF >build/fuzz.log && cmake --build build/fuzz --target safetensors_fuzz >>build/fuzz.log &&
     ctest --test-dir build/fuzz --output-on-failure -R libfuzzer --no-tests=error
 }
-threads() {  # what has threads or locks of its own under ThreadSanitizer: runtime, driver's layer, caches, rows of the host
-  local names=(core cuda jit op_host runtime_dispatch runtime_memory runtime_scheduler runtime_status runtime_transfer)
-  cmake --preset tsan -DTENSORCRAFT_WITH_ONEDNN=OFF >build/tsan.log && cmake --build build/tsan --target "${names[@]/%/_tests}" >>build/tsan.log &&
-    ctest --test-dir build/tsan --output-on-failure -R "^($(IFS='|'; echo "${names[*]}"))\$" --no-tests=error
-}
 python=$PWD/.venv/bin/python
 export PYTHONPYCACHEPREFIX=$PWD/build/pycache  # nothing new among the sources: build.sh would look again
 unset PYTHONDONTWRITEBYTECODE  # each of the many processes would compile all that it imports, Python's own modules too
@@ -65,6 +60,7 @@ if [ -e /dev/nvidiactl ]; then unlabelled=(); fi
 step "C++ tests" ctest --test-dir "$build" --output-on-failure -j2 --no-tests=error "${unlabelled[@]}"
 step "SIMT tests, ASan and UBSan" scripts/simt.sh --build "$build" asan
 step "SIMT tests, race build" scripts/simt.sh --build "$build" race
+step "ThreadSanitizer" scripts/simt.sh --build "$build" threads
 beside "API reference" scripts/docs.sh "$build/python"
 beside lint scripts/lint.sh --build "$build" tensorcraft/{core,cuda,jit,op}
 step "Python tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/python tests/scripts
@@ -74,7 +70,6 @@ step format scripts/format.sh --check
 step "Python lint" "$python" -m ruff check -q python bindings tests benchmarks examples scripts
 if ((full)); then
   step libFuzzer fuzz
-  step ThreadSanitizer threads
 fi
 if ((${#failed[@]})); then
   printf 'FAILED: %s\n' "${failed[@]}"

@@ -1,0 +1,45 @@
+# The tests of what has threads or locks of its own, with the library of cmake/threads.cmake, under label and configuration
+# threads: `ctest -C threads -L threads`. scripts/test.sh builds threads_suite and calls them.
+if(NOT TARGET tensorcraft_threads)
+  return()
+endif()
+add_library(tensorcraft_threads_base OBJECT EXCLUDE_FROM_ALL support/sanitizer_options.cpp support/fake_device.cpp support/fake_driver.cpp
+            support/fake_graph.cpp support/fake_kernels.cpp support/guarded_memory.cpp)
+tensorcraft_program_objects(tensorcraft_threads_base)
+target_link_libraries(tensorcraft_threads_base PRIVATE tensorcraft_threads GTest::gtest)
+target_precompile_headers(tensorcraft_threads_base PRIVATE <gtest/gtest.h> ${TENSORCRAFT_STANDARD_HEADERS})
+
+# tensorcraft_threads_test(FOLDER [FILES FILE ...] [LEFT_OUT FILTER]): the program of tests/FOLDER once more, of all its files or those
+# named; the tests that FILTER matches are not run.
+function(tensorcraft_threads_test folder)
+  cmake_parse_arguments(TEST "" "LEFT_OUT" "FILES" ${ARGN})
+  string(REPLACE "/" "_" name ${folder})
+  set(definitions "")
+  if(NOT TEST_FILES)
+    get_target_property(TEST_FILES ${name}_tests SOURCES)
+    list(FILTER TEST_FILES EXCLUDE REGEX "^\\$<")
+    get_target_property(definitions ${name}_tests COMPILE_DEFINITIONS)
+  endif()
+  set(program ${name}_threads_tests)
+  add_executable(${program} EXCLUDE_FROM_ALL ${TEST_FILES} $<TARGET_OBJECTS:tensorcraft_threads_base>)
+  target_compile_options(${program} PRIVATE ${TENSORCRAFT_WARNINGS})
+  if(definitions)
+    target_compile_definitions(${program} PRIVATE ${definitions})
+  endif()
+  target_precompile_headers(${program} REUSE_FROM tensorcraft_threads_base)
+  target_link_libraries(${program} PRIVATE tensorcraft_threads rapidcheck GTest::gtest_main)
+  add_test(NAME ${name}_threads CONFIGURATIONS threads COMMAND ${program})
+  set_tests_properties(${name}_threads PROPERTIES LABELS threads TIMEOUT 900 ENVIRONMENT "GTEST_FILTER=-${TEST_LEFT_OUT}")
+  set_property(GLOBAL APPEND PROPERTY TENSORCRAFT_THREADS_PROGRAMS ${program})
+endfunction()
+
+foreach(folder runtime/dispatch runtime/scheduler runtime/status runtime/transfer)
+  tensorcraft_threads_test(${folder})
+endforeach()
+# Long tests of one thread, and modules that want the library's names of the program that loads them.
+tensorcraft_threads_test(runtime/memory LEFT_OUT PoolModel.*:PoolTrace.*:MemoryPool.ADeviceThatRefuses*)
+tensorcraft_threads_test(jit LEFT_OUT HostKernel.*:HostModule.*)
+tensorcraft_threads_test(op/host FILES op/host/parallel_test.cpp)
+tensorcraft_threads_test(threads FILES threads/planted_race_test.cpp)
+get_property(programs GLOBAL PROPERTY TENSORCRAFT_THREADS_PROGRAMS)
+add_custom_target(threads_suite DEPENDS ${programs})
