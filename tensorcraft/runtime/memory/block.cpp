@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/memory/block.hpp"
 
 #include <bit>
+#include <utility>
 
 namespace tensorcraft::memory {
 
@@ -46,11 +47,6 @@ Chunk* FreeList::find(size_t bytes) const {
   return bin < kBins ? heads_[size_t(bin)] : nullptr;
 }
 
-FreeList& Heap::list(uint32_t index) {
-  while (lists_.size() <= index) lists_.emplace_back();
-  return lists_[index];
-}
-
 Chunk* Heap::make_chunk() {
   if (spare_.empty()) return &chunks_.emplace_back();
   Chunk* const chunk = spare_.back();
@@ -64,12 +60,26 @@ void Heap::drop_chunk(Chunk* chunk) {
   spare_.push_back(chunk);
 }
 
+void Heap::enter(Chunk* chunk) {
+  if (spare_entry_.empty()) {
+    used_.emplace(chunk->data, chunk);
+    return;
+  }
+  spare_entry_.key() = chunk->data;
+  spare_entry_.mapped() = chunk;
+  used_.insert(std::move(spare_entry_));
+}
+
+void Heap::leave(Chunk* chunk) { spare_entry_ = used_.extract(chunk->data); }
+
 // A chunk that one lane alone uses, or none, is that lane's.
+uint32_t Heap::list_for(const Chunk& chunk) {
+  const Uses& uses = chunk.uses;
+  return uses.size() > 1 ? kMixed : list_of(uses.empty() ? chunk.segment->home : uses.front().lane);
+}
+
 void Heap::enlist(Chunk* chunk) {
-  const Uses& uses = chunk->uses;
-  chunk->list = uses.size() > 1 ? kMixed
-                : uses.empty()  ? list_of(chunk->segment->home)
-                                : list_of(uses.front().lane);
+  chunk->list = list_for(*chunk);
   list(chunk->list).insert(chunk);
 }
 
@@ -120,7 +130,7 @@ void Heap::remove(Segment* segment) {
 void Heap::take(Chunk* chunk, size_t bytes) {
   const size_t left = chunk->bytes - bytes;
   Chunk* const rest = left ? make_chunk() : nullptr;
-  used_.emplace(chunk->data, chunk);
+  enter(chunk);
   list(chunk->list).remove(chunk);
   chunk->free = false;
   --num_free_;
@@ -142,25 +152,24 @@ void Heap::take(Chunk* chunk, size_t bytes) {
 }
 
 void Heap::give(Chunk* chunk) {
-  used_.erase(chunk->data);
+  leave(chunk);
   chunk->free = true;
   cached_ += chunk->bytes;
   ++num_free_;
-  enlist(chunk);
-  const uint32_t own = chunk->list;
+  const uint32_t own = list_for(*chunk);  // its neighbours of this list have no uses of other lanes
   const auto joins = [own](const Chunk* other) {
     return other && other->free && other->list == own;
   };
-  for (;;) {
-    Chunk* const first = joins(chunk->before) ? chunk->before : chunk;
-    Chunk* const second = first->after;
-    if (!joins(second)) return;
-    list(own).remove(first);
-    list(own).remove(second);
-    absorb(first, second);
-    enlist(first);
-    chunk = first;
+  if (Chunk* const after = chunk->after; joins(after)) {
+    list(own).remove(after);
+    absorb(chunk, after);
   }
+  if (Chunk* const before = chunk->before; joins(before)) {
+    list(own).remove(before);
+    absorb(before, chunk);
+    chunk = before;
+  }
+  enlist(chunk);
 }
 
 Chunk* Heap::find(const void* data) const {

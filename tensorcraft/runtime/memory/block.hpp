@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -94,7 +95,10 @@ class Heap {
         }
   }
 
-  FreeList& list(uint32_t index);
+  FreeList& list(uint32_t index) {
+    while (lists_.size() <= index) lists_.push_back(std::make_unique<FreeList>());
+    return *lists_[index];
+  }
   uint32_t num_lists() const { return uint32_t(lists_.size()); }
   Chunk* find(const void* data) const;  // the chunk in use that begins there; null if there is none
   const std::unordered_map<std::byte*, Segment*>& segments() const { return segments_; }
@@ -109,8 +113,11 @@ class Heap {
  private:
   Chunk* make_chunk();
   void drop_chunk(Chunk* chunk);
+  static uint32_t list_for(const Chunk& chunk);
   void enlist(Chunk* chunk);
   void absorb(Chunk* chunk, Chunk* after);
+  void enter(Chunk* chunk);  // into used_
+  void leave(Chunk* chunk);
 
   std::deque<Chunk> chunks_;
   std::vector<Chunk*> spare_;
@@ -118,7 +125,8 @@ class Heap {
   std::vector<Segment*> spare_segments_;
   std::unordered_map<std::byte*, Segment*> segments_;
   std::unordered_map<const void*, Chunk*> used_;
-  std::deque<FreeList> lists_ = std::deque<FreeList>(1);
+  decltype(used_)::node_type spare_entry_;  // the last that left: the next one costs no allocation of the host's
+  std::vector<std::unique_ptr<FreeList>> lists_;
   size_t reserved_ = 0, cached_ = 0, num_free_ = 0;
 };
 
