@@ -125,7 +125,8 @@ class Heap {
   std::vector<Segment*> spare_segments_;
   std::unordered_map<std::byte*, Segment*> segments_;
   std::unordered_map<const void*, Chunk*> used_;
-  decltype(used_)::node_type spare_entry_;  // the last that left: the next one costs no allocation of the host's
+  decltype(used_)::node_type
+      spare_entry_;  // the last that left: the next one costs no allocation of the host's
   std::vector<std::unique_ptr<FreeList>> lists_;
   size_t reserved_ = 0, cached_ = 0, num_free_ = 0;
 };
