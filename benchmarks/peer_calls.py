@@ -20,9 +20,10 @@ def torch_calls() -> dict[str, PeerCall]:
         total = x + residual
         return f.rms_norm(total, x.shape[-1:], weight, eps), total
 
-    def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, residual: Any = None) -> Any:
+    def layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, residual: Any = None, activation: str = "none") -> Any:
         if residual is None:
-            return f.layer_norm(x, x.shape[-1:], weight, bias, eps)
+            normalized = f.layer_norm(x, x.shape[-1:], weight, bias, eps)
+            return f.gelu(normalized) if activation == "gelu" else normalized
         total = x + residual
         return f.layer_norm(total, x.shape[-1:], weight, bias, eps), total
 

@@ -16,6 +16,8 @@ SHOWN = ("transactions M", "of DRAM peak %", "L2 hits %", "issue slots %", "warp
 FUSED = [
     ("silu_and_mul", "", "`silu`, then a product of elements", "torch", SILU_AND_MUL),
     ("rms_norm", "residual=", "a residual, then `rms_norm`", "torch", RESIDUAL),
+    ("layer_norm", "residual=", "a residual, then `layer_norm`", "torch", RESIDUAL),
+    ("layer_norm", "activation=gelu", "`layer_norm`, then `gelu`", "torch", ACTIVATION),
     ("gemm", "activation=silu", "`gemm` with a bias, then `silu`", "cublaslt+kernel", ACTIVATION),
     ("gemm", "gated=silu", "`gemm`, then a gate", "cublaslt+kernel", GATE),
 ]
