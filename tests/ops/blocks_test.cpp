@@ -34,6 +34,7 @@ const std::map<std::string, std::string> kAbove256 = {
     {"conv2d implicit_wgmma", kProducer},
     {"conv2d winograd", "36 elements of a tile of a 5 x 5 window have 8 threads each"},
     {"conv2d implicit_wgmma_tf32", kProducer},
+    {"csr_transpose tiles", "a block that sorts more at once has longer runs of a column"},
     {"csr_transpose buckets", "a block that sorts more at once has longer runs of a bucket"},
     {"gemm persistent", kProducer},
     {"grouped_gemm persistent", kProducer},

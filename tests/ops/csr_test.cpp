@@ -72,10 +72,32 @@ void expect_stored_order(std::string_view variant, Device device) {
 TEST(Csr, TransposedColumnsKeepTheOrderOfWhatIsStored) {
   expect_stored_order<int32_t>("cpu", Device::cpu());
   expect_stored_order<int64_t>("cpu", Device::cpu());
-  for (const std::string_view variant : {"chunks", "buckets"}) {
+  for (const std::string_view variant : {"chunks", "buckets", "tiles"}) {
     expect_stored_order<int32_t>(variant, Device::simt());
     expect_stored_order<int64_t>(variant, Device::simt());
   }
+}
+
+// More rows than tiles have at once, so a tile takes some after the others.
+TEST(Csr, TilesGoOverManyRows) {
+  constexpr int kRows = 131'100, kCols = 3;
+  Integers indices(kRows), indptr(kRows + 1), rows, starts{0};
+  std::vector<float> data(kRows), data_wanted;
+  for (int row = 0; row < kRows; ++row) indices[row] = row % 7 % kCols;
+  std::iota(indptr.begin(), indptr.end(), 0);
+  std::iota(data.begin(), data.end(), 1.0f);
+  for (int column = 0; column < kCols; ++column) {
+    for (int row = 0; row < kRows; ++row)
+      if (indices[row] == column) rows.push_back(row), data_wanted.push_back(data[row]);
+    starts.push_back(int(rows.size()));
+  }
+  const Device d = Device::simt();
+  const CsrArrays turned =
+      csr_transpose(Tensor::from(data, {kRows}, d), Tensor::from(indices, {kRows}, d),
+                    Tensor::from(indptr, {kRows + 1}, d), {.cols = kCols, .variant = "tiles"});
+  EXPECT_EQ(values<int32_t>(turned.indptr), starts);
+  EXPECT_EQ(values<int32_t>(turned.indices), rows);
+  EXPECT_EQ(values(turned.data), data_wanted);
 }
 
 // Elements in front of the first row, behind the last and in columns that there are not.
@@ -83,7 +105,8 @@ TEST(Csr, ATransposedMatrixHasOnlyWhatLiesInside) {
   const Integers indices = {2, 0, 3, -1, 7, 1, 0, 2, 3}, indptr = {1, 5, 5, 8};
   const std::vector<float> data = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   for (const Device d : places())
-    for (const std::string_view variant : {"cpu", "reference", "buckets", "chunks", "naive"}) {
+    for (const std::string_view variant :
+         {"cpu", "reference", "tiles", "buckets", "chunks", "naive"}) {
       const bool is_host = variant == "cpu" || variant == "reference";
       if (is_host != (d == Device::cpu())) continue;
       const CsrArrays turned =

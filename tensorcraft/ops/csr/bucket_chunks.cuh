@@ -44,7 +44,7 @@ struct ChunkThread {
       keys[i] = none;
       if (!share.has(i)) continue;
       const int bucket = int(words[i]) >> p.low_bits;  // -1 stays -1
-      const uint32_t rank = shared.places.rank(bucket, p.bucket_bits);
+      const uint32_t rank = shared.places.rank(bucket, lanes_of_key(bucket, p.bucket_bits));
       if (bucket >= 0) keys[i] = rank << kMostKeyBits | uint32_t(bucket);
     }
   }
@@ -120,7 +120,7 @@ struct BucketChunks {
     thread.rank();
     thread.take_rows();
     __syncthreads();
-    shared.places.scan(shared.sums, p.buckets);
+    shared.places.scan(p.buckets);
     thread.place(chunk.begin);
     __syncthreads();
     Carried* const to = carried_elements(p) + int64_t(blockIdx.x) * p.chunk;

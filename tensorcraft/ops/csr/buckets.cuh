@@ -5,22 +5,11 @@
 // place_parts.cuh gathers those of a part of a bucket, sorts them by column and writes whole lines.
 // An element is read twice and written twice, and once more where buckets have several parts, whose
 // columns count_parts.cuh counts first.
-//
-// A block sorts by a key of 10 bits: each warp has neighbouring elements, and counts for itself. A
-// sum over keys and warps says where those of a warp begin, so equal keys stay in their order.
-#include "tensorcraft/device/bits.cuh"
 #include "tensorcraft/device/ptx/cp_async.cuh"
-#include "tensorcraft/device/scan.cuh"
 #include "tensorcraft/ops/csr/chunks.cuh"
+#include "tensorcraft/ops/csr/key_places.cuh"
 
 namespace tensorcraft::kernel::csr {
-
-// An element on its way: its row, and in the low bits its column within the bucket. A value of 2
-// bytes is widened, so that a block leaves no byte unwritten.
-struct alignas(kCarriedBytes) Carried {
-  uint32_t word;
-  int32_t value;
-};
 
 template <class A>
 TC_DEVICE A* in_workspace(const Params& p, int64_t bytes) {
@@ -43,26 +32,6 @@ TC_DEVICE uint16_t* part_counts(const Params& p, int64_t part) {
   return in_workspace<uint16_t>(p, part_counts_at(p)) + (part << p.low_bits);
 }
 
-// What the sum over a block's values in front of each goes through.
-struct BlockScan {
-  int64_t of[kMaxWarps];
-};
-// The sum of `before` and the values of threads in front of this one; `before` becomes that of all.
-template <Config C>
-TC_DEVICE int64_t sum_in_front(BlockScan& sums, int64_t own, int64_t& before) {
-  const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
-  const int64_t scanned = warp_scan(own);
-  if (lane == kWarpSize - 1) sums.of[warp] = scanned;
-  __syncthreads();
-  int64_t at = before + scanned - own;
-  for (int w = 0; w < C.threads / kWarpSize; ++w) {
-    at += w < warp ? sums.of[w] : 0;
-    before += sums.of[w];
-  }
-  __syncthreads();
-  return at;
-}
-
 // The last of so many ascending values that is at most k, as the first is; by a warp.
 template <class Value>
 TC_DEVICE int64_t last_up_to(int64_t count, int64_t k, Value value) {
@@ -77,73 +46,6 @@ TC_DEVICE int64_t last_up_to(int64_t count, int64_t k, Value value) {
   }
   return from;
 }
-
-// The lanes that have the same key of up to so many bits; -1 is a key of its own.
-TC_DEVICE uint32_t lanes_of_key(int key, int bits) {
-  constexpr int kFew = 5;
-  uint32_t same = kFullWarp;
-  const auto compare = [&](int bit) {
-    const bool is_set = (key >> bit & 1) != 0;
-    const uint32_t set = __ballot_sync(kFullWarp, is_set);
-    same &= is_set ? set : ~set;
-  };
-#pragma unroll
-  for (int bit = 0; bit <= kFew; ++bit) compare(bit);
-  if (bits > kFew) {
-#pragma unroll
-    for (int bit = kFew + 1; bit <= kMostKeyBits; ++bit) compare(bit);
-  }
-  return same;
-}
-
-// Places of a block's elements by key.
-template <Config C>
-struct KeyPlaces {
-  static constexpr int warps = C.threads / kWarpSize;
-
-  uint16_t next[warps][kMostKeys];  // of a warp's elements; counts before scan()
-  uint32_t begin[kMostKeys + 1];    // of all
-
-  TC_DEVICE void clear(int keys) {
-    for (int key = int(threadIdx.x); key < keys; key += C.threads)
-      for (auto& own : next) own[key] = 0;
-  }
-  // Which of the warp's elements of the key a lane's is; -1 is no key. All lanes call.
-  TC_DEVICE uint32_t rank(int key, int bits) {
-    const int lane = int(threadIdx.x) % kWarpSize;
-    uint16_t* const own = next[threadIdx.x / kWarpSize];
-    const uint32_t same = lanes_of_key(key, bits);
-    const uint32_t first = key >= 0 ? own[key] : 0;
-    const uint32_t rank = count_bits(same & ((1u << lane) - 1));
-    __syncwarp();
-    if (key >= 0 && rank == 0) own[key] = uint16_t(first + count_bits(same));
-    __syncwarp();
-    return first + rank;
-  }
-  // Between barriers, of which it ends with one.
-  TC_DEVICE void scan(BlockScan& sums, int keys) {
-    int64_t all = 0;
-    for (int turn = 0; turn < keys; turn += C.threads) {
-      const int key = turn + int(threadIdx.x);
-      uint32_t count = 0;
-      if (key < keys)
-        for (const auto& own : next) count += own[key];
-      uint32_t at = uint32_t(sum_in_front<C>(sums, count, all));
-      if (key >= keys) continue;
-      begin[key] = at;
-      for (auto& own : next) {
-        const uint32_t those = own[key];
-        own[key] = uint16_t(at);
-        at += those;
-      }
-    }
-    if (threadIdx.x == 0) begin[keys] = uint32_t(all);
-    __syncthreads();
-  }
-  TC_DEVICE uint32_t place(int key, uint32_t rank) const {
-    return next[threadIdx.x / kWarpSize][key] + rank;
-  }
-};
 
 // The elements of a block by warps: lane l of a warp has those at first + 32 i + l.
 template <Config C>
@@ -193,9 +95,9 @@ struct BucketShared {
     Carried elements[size];
     uint32_t rows[size];  // of the elements of a chunk
   };
-  KeyPlaces<C> places;
+  KeyPlaces<C, kMostKeys> places;
   uint32_t column_begins[kMostKeys];
-  BlockScan sums;
+  BlockScan<int64_t> sums;
   Chunks chunks;
   Part part;
 };
@@ -206,7 +108,8 @@ struct AllParts {
 };
 // Finds a part, if there is one of that number.
 template <Config C>
-TC_DEVICE AllParts find_part(const Params& p, int64_t number, BlockScan& sums, Part& shared) {
+TC_DEVICE AllParts find_part(const Params& p, int64_t number, BlockScan<int64_t>& sums,
+                             Part& shared) {
   constexpr int kMost = elements_of_block(C);
   __syncthreads();  // the part before is read
   if (threadIdx.x == 0) shared.bucket = -1;
@@ -215,7 +118,7 @@ TC_DEVICE AllParts find_part(const Params& p, int64_t number, BlockScan& sums, P
     const int bucket = turn + int(threadIdx.x);
     const int64_t elements = bucket < p.buckets ? bucket_totals(p)[bucket] : 0;
     const int64_t parts = bucket < p.buckets ? parts_of<C>(elements) : 0;
-    const int64_t before = sum_in_front<C>(sums, parts << 32 | elements, all);
+    const int64_t before = sum_in_front<C.threads>(sums, parts << 32 | elements, all);
     const int64_t index = number - (before >> 32);
     if (index < 0 || index >= parts) continue;
     const int64_t left = elements - index * kMost;

@@ -4,69 +4,21 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/csr_arguments.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/moved_as.hpp"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/ops/csr/plan.h"
-#include "tensorcraft/ops/csr/problem.hpp"
-
-#include <cstddef>
+#include "tensorcraft/ops/csr/steps.hpp"
 
 namespace tensorcraft {
 namespace kernel::csr {
 namespace {
 
 using Options = CsrOptions;
-constexpr int kWorkspace = offsetof(Params, workspace);
-const auto kernel(std::string_view name, std::string_view file) {
-  return &op::make_rung("csr", name, file, op::kThreads);
-}
 const jit::Rung& kSummary = *kernel("summary", "summary.cuh");
 const jit::Rung& kCountRows = *kernel("count_rows", "count_rows.cuh");
-const jit::Rung& kCountColumns = *kernel("count_columns", "count_columns.cuh");
-const jit::Rung& kOffsets = *kernel("offsets", "offsets.cuh");
-const jit::Rung& kSpread = *kernel("spread", "spread.cuh");
-const jit::Rung& kCountChunks = *kernel("count_chunks", "count_chunks.cuh");
-const jit::Rung& kBucketChunks = *kernel("bucket_chunks", "bucket_chunks.cuh");
-const jit::Rung& kScanRuns = *kernel("scan_runs", "scan_runs.cuh");
-const jit::Rung& kCountParts = *kernel("count_parts", "count_parts.cuh");
-const jit::Rung& kScanChunks = *kernel("scan_chunks", "scan_chunks.cuh");
-
-Output output(const std::optional<TensorView>& t) {
-  return t ? Output{t->writable_data(), t->stride(0)} : Output{nullptr, 0};
-}
-
-Params params(const Problem& q) {
-  Params p{.a = {.data = q.data_in ? q.data_in->data() : nullptr,
-                 .indices = q.indices_in ? q.indices_in->data() : nullptr,
-                 .indptr = q.indptr_in ? q.indptr_in->data() : nullptr,
-                 .rows = q.rows,
-                 .cols = q.cols,
-                 .stored = q.stored,
-                 .data_stride = q.data_in ? q.data_in->stride(0) : 0,
-                 .indices_stride = q.indices_in ? q.indices_in->stride(0) : 0,
-                 .indptr_stride = q.indptr_in ? q.indptr_in->stride(0) : 0},
-           .data = output(q.data),
-           .indices = output(q.indices),
-           .indptr = output(q.indptr),
-           .dense = q.dense ? const_cast<void*>(q.dense->data()) : nullptr};  // or an input
-  for (int i = 0; q.dense && i < 2; ++i) p.dense_strides[i] = q.dense->stride(i);
-  return p;
-}
-
-DType moved(const TensorView& t) { return op::moved_as(int(dtype_bytes(t.dtype()))); }
 
 using RungCall = op::RungCall<Params, op::NoGiven>;
 RungCall call_of_index(const Problem& q) { return {params(q), {}, {q.index}}; }
 RungCall call_of_dense(const Problem& q) { return {params(q), {}, {moved(*q.dense), q.index}}; }
 RungCall call_of_data(const Problem& q) { return {params(q), {}, {moved(*q.data), q.index}}; }
-
-// A step of a kernel that uses the workspace.
-op::Step step(const jit::Rung& rung, std::span<const DType> types, const Choice& choice) {
-  op::Step made = op::make_step(rung, types, choice.start);
-  made.instances = instances;
-  made.workspace_at = kWorkspace;
-  return made;
-}
 
 void complete_report(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo&) {
   plan.workspace_bytes = size_t(plan.main().launch.grid.x) * sizeof(Facts);
@@ -80,50 +32,6 @@ void complete_offsets(op::Plan& plan, std::string_view, const Problem& q, const 
   plan.workspace_bytes = size_t(q.rows) * sizeof(uint32_t);
   plan.main().workspace_at = kWorkspace;
   plan.add_preparation(step(kCountRows, {&bits, 1}, warp_a_row(p, {}, {})), p);
-}
-
-// The counts of columns in the workspace, which the caller makes, become the indptr of the result.
-void add_offsets(op::Plan& plan, const Problem& q) {
-  Params columns = params(q);  // whose counts are added up as those of rows are
-  columns.a.rows = q.cols;
-  plan.add_preparation(step(kOffsets, {&q.index, 1}, offsets(columns, {}, {})), columns);
-}
-
-void count_by_chunks(op::Plan& plan, const Problem& q, const DeviceInfo& device) {
-  Params p = params(q);
-  cut_chunks(p, {}, op::gpu_of(device));
-  plan.workspace_bytes = size_t(1 + p.chunks) * size_t(q.cols) * sizeof(uint32_t);
-  plan.add_preparation(step(kCountChunks, {&q.index, 1}, start_of_chunks(p)), p);
-  plan.add_preparation(step(kScanChunks, {&q.index, 1}, warp_32_columns(p, {}, {})), p);
-  add_offsets(plan, q);
-}
-
-void count_by_atomics(op::Plan& plan, const Problem& q) {
-  const Params p = params(q);
-  const DType types[] = {moved(*q.data), q.index};
-  plan.workspace_bytes = plan.workspace_zeroed = 2 * size_t(q.cols) * sizeof(uint32_t);
-  plan.add_preparation(step(kCountColumns, {&q.index, 1}, thread_an_element(p, {}, {})), p);
-  add_offsets(plan, q);
-  plan.add_preparation(step(kSpread, types, warp_a_row(p, {}, {})), p);
-}
-
-void sort_by_buckets(op::Plan& plan, const Problem& q, const DeviceInfo& device) {
-  const op::Gpu gpu = op::gpu_of(device);
-  Params p = params(q);
-  cut_buckets(p, {}, gpu);
-  const int64_t parts = most_parts(p, kBucketConfig);
-  const DType types[] = {moved(*q.data), q.index};
-  plan.workspace_bytes = size_t(part_counts_at(p) + (parts << p.low_bits) * 2);
-  plan.add_preparation(step(kBucketChunks, types, start_of_buckets(p.chunks)), p);
-  plan.add_preparation(step(kScanRuns, {&q.index, 1}, Start{{}, p.buckets}), p);
-  plan.add_preparation(step(kCountParts, {}, start_of_buckets(blocks_of_counts(p, gpu))), p);
-}
-
-void complete_transpose(op::Plan& plan, std::string_view variant, const Problem& q,
-                        const DeviceInfo& device) {
-  plan.main().workspace_at = kWorkspace;
-  if (variant == "buckets") return sort_by_buckets(plan, q, device);
-  variant == "chunks" ? count_by_chunks(plan, q, device) : count_by_atomics(plan, q);
 }
 
 using Host = op::HostVariant<Problem>;

@@ -7,11 +7,13 @@
 #include "tensorcraft/ops/csr/count_columns.cuh"
 #include "tensorcraft/ops/csr/count_parts.cuh"
 #include "tensorcraft/ops/csr/count_rows.cuh"
+#include "tensorcraft/ops/csr/count_tiles.cuh"
 #include "tensorcraft/ops/csr/fill_rows.cuh"
 #include "tensorcraft/ops/csr/from_dense.cuh"
 #include "tensorcraft/ops/csr/offsets.cuh"
 #include "tensorcraft/ops/csr/place_chunks.cuh"
 #include "tensorcraft/ops/csr/place_parts.cuh"
+#include "tensorcraft/ops/csr/place_tiles.cuh"
 #include "tensorcraft/ops/csr/report.cuh"
 #include "tensorcraft/ops/csr/scan_chunks.cuh"
 #include "tensorcraft/ops/csr/scan_runs.cuh"
@@ -28,7 +30,7 @@ using Indices = simt::AnyOf<simt::Types<int32_t>, simt::Types<int64_t>>;
 using Elements = simt::AnyOf<simt::Types<int16_t>, simt::Types<int32_t>>;
 using Both = simt::Pairs<simt::Types<int16_t, int32_t>, simt::Types<int32_t, int64_t>>;
 constexpr auto& kConfigs = simt::kDefaultConfig<Config>;
-constexpr std::array kBuckets{kBucketConfig};
+constexpr std::array kBuckets{kBucketConfig}, kTiles{kTileConfig}, kTileCounts{kTileCountConfig};
 
 }  // namespace
 
@@ -50,6 +52,8 @@ simt::OperatorInstances instances() {
           {"scan_runs", simt::list<ScanRuns, kConfigs>(Indices{})},
           {"count_parts", simt::list<CountParts, kBuckets>(simt::AnyOf<simt::Types<>>{})},
           {"place_parts", simt::list<PlaceParts, kBuckets>(Both{})},
+          {"count_tiles", simt::list<CountTiles, kTileCounts>(Indices{})},
+          {"place_tiles", simt::list<PlaceTiles, kTiles>(Both{})},
           {"sort_columns", simt::list<SortColumns, kConfigs>(Both{})}};
 }
 

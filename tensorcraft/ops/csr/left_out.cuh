@@ -4,12 +4,11 @@
 
 namespace tensorcraft::kernel::csr {
 
-// Clears the places behind the `kept` elements that lie inside the matrix; by all blocks.
+// Clears the places behind the `kept` elements that lie inside the matrix; by some blocks.
 template <class T, class I, Config C>
-TC_DEVICE void clear_left_out(const Params& p, int64_t kept) {
-  const int64_t stride = int64_t(gridDim.x) * C.threads;
-  for (int64_t k = kept + int64_t(blockIdx.x) * C.threads + threadIdx.x; k < p.a.stored;
-       k += stride) {
+TC_DEVICE void clear_left_out(const Params& p, int64_t kept, int64_t block, int64_t blocks) {
+  for (int64_t k = kept + block * C.threads + threadIdx.x; k < p.a.stored;
+       k += blocks * C.threads) {
     element_of<T>(p.data, k) = T(0);
     element_of<I>(p.indices, k) = I(0);
   }

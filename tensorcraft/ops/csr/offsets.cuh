@@ -10,7 +10,7 @@
 namespace tensorcraft::kernel::csr {
 
 struct ChunkSums {
-  int64_t of[kMaxWarps];
+  BlockScan<int64_t> scan;
   BlockReduce<int64_t> before;
 };
 
@@ -19,7 +19,6 @@ struct Offsets {
   TC_DEVICE static void run(const Params& p) {
     constexpr int kEach = 4, kTurn = C.threads * kEach;
     auto& sums = static_shared<ChunkSums>();
-    const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
     const int64_t count = p.a.rows, begin = int64_t(blockIdx.x) * kChunk;
     const int64_t end = count - begin < kChunk ? count : begin + kChunk;
 
@@ -35,19 +34,11 @@ struct Offsets {
         counts[i] = first + i < end ? int64_t(counters(p)[first + i]) : 0;
         own += counts[i];
       }
-      const int64_t scanned = warp_scan(own);
-      if (lane == kWarpSize - 1) sums.of[warp] = scanned;
-      __syncthreads();
-      int64_t at = before + scanned - own;
-      for (int w = 0; w < C.threads / kWarpSize; ++w) {
-        at += w < warp ? sums.of[w] : 0;
-        before += sums.of[w];
-      }
+      int64_t at = sum_in_front<C.threads>(sums.scan, own, before);
       for (int i = 0; i < kEach; ++i) {
         if (first + i < end) element_of<I>(p.indptr, first + i) = I(at);
         at += counts[i];
       }
-      __syncthreads();
     }
     if (threadIdx.x == 0 && end == count) element_of<I>(p.indptr, count) = I(before);
   }

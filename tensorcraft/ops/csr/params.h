@@ -15,7 +15,7 @@ struct Params {
   void* dense;
   int64_t dense_strides[2] = {};
   void* workspace = nullptr;
-  int64_t chunk = 0, chunks = 0;      // csr_transpose: stored elements of a block, and blocks
+  int64_t chunk = 0, chunks = 0;      // csr_transpose: stored elements of one, or rows; of all
   int low_bits = 0, bucket_bits = 0;  // csr_transpose, buckets: of a column within one, of one
   int buckets = 0;
 };
@@ -66,6 +66,14 @@ TC_HOST_DEVICE int64_t part_counts_at(const Params& p) {
 // Parts that there may be; each bucket has one.
 TC_HOST_DEVICE int64_t most_parts(const Params& p, const Config& c) {
   return p.a.stored / elements_of_block(c) + p.buckets;
+}
+
+// Tiles: the most columns of one; rows whose elements are sorted at once; chunks of rows, which are
+// counted, of one; and stretches of up to 32 elements of a row that a warp has at a time.
+inline constexpr int kTileColumns = 512, kTileRows = 252, kChunksOfTile = 4, kStretches = 18;
+TC_HOST_DEVICE constexpr int tile_shared_bytes(const Config& c) {
+  return c.threads * kStretches * 8 + c.threads / 32 * (kTileColumns * 2 + kStretches * 8) +
+         2 * kTileColumns * 4 + 1024;
 }
 
 // The counters of the columns, twice: of those that there are, and of those that have a place.

@@ -119,7 +119,7 @@ struct PlaceChunks {
       turn.place(p, next, first, chunk.end, row);
       turn = later;
     }
-    clear_left_out<T, I, C>(p, int64_t(element_of<I>(p.indptr, p.a.cols)));
+    clear_left_out<T, I, C>(p, int64_t(element_of<I>(p.indptr, p.a.cols)), blockIdx.x, gridDim.x);
   }
 };
 

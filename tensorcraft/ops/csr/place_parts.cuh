@@ -29,10 +29,11 @@ struct PartBlock {
       if (!share.has(i)) continue;
       const int at = share.at(i);
       const int key = at < share.last ? int(shared.elements[at].word) & (columns - 1) : -1;
-      ranks[i / 2] |= shared.places.rank(key, p.low_bits) << i % 2 * 16;
+      const uint32_t same = lanes_of_key(key, p.low_bits);
+      ranks[i / 2] |= shared.places.rank(key, same) << i % 2 * 16;
     }
     __syncthreads();
-    shared.places.scan(shared.sums, columns);
+    shared.places.scan(columns);
 #pragma unroll
     for (int i = 0; i < each; ++i)
       if (share.at(i) < share.last) own[i] = shared.elements[share.at(i)];
@@ -71,7 +72,7 @@ struct PartBlock {
         all = shared.places.begin[c + 1] - own;
         if (!part.is_bucket()) count(c, before, all);
       }
-      const int64_t begin = sum_in_front<C>(shared.sums, all, at);
+      const int64_t begin = sum_in_front<C.threads>(shared.sums, int64_t(all), at);
       if (c >= columns) continue;
       shared.column_begins[c] = uint32_t(begin) + before - own;
       if (part.index == 0 && first_column + c < p.a.cols)
@@ -105,7 +106,7 @@ struct PlaceParts {
       block.begin_columns();
       block.write();
     }
-    clear_left_out<T, I, C>(p, all.elements);
+    clear_left_out<T, I, C>(p, all.elements, blockIdx.x, gridDim.x);
   }
 };
 

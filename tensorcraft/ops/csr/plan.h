@@ -157,11 +157,56 @@ inline Choice place_parts(const Params& p, const op::NoGiven& given, const op::G
   if (p.a.rows / 16 > p.a.stored) return {start, "most rows are empty"};
   return start;
 }
+
+// Buckets of which a row has fewer than 32 elements in the mean, and at most 512 tiles of each.
+inline constexpr Config kTileConfig{.threads = 512}, kTileCountConfig{.threads = 1024};
+inline void cut_tiles(Params& p, const op::NoGiven&, const op::Gpu&) {
+  constexpr int64_t kMostOfRow = 26, kMostTiles = 512;
+  constexpr int kLeastBits = 5;
+  p.low_bits = 9;
+  static_assert(kTileColumns == 1 << 9);
+  while (p.low_bits > kLeastBits && p.a.stored << p.low_bits > kMostOfRow * p.a.rows * p.a.cols)
+    --p.low_bits;
+  p.buckets = int(std::max<int64_t>(div_ceil(p.a.cols, int64_t(1) << p.low_bits), 1));
+  const int64_t rows =
+      round_up(std::max<int64_t>(div_ceil(p.a.rows, kMostTiles), 1), int64_t(kTileRows));
+  p.chunk = rows / kChunksOfTile;
+  p.chunks = std::max<int64_t>(div_ceil(p.a.rows, rows), 1) * kChunksOfTile;
+}
+inline Start start_of_tile_counts(const Params& p) {
+  return {.config = kTileCountConfig, .blocks = p.chunks, .shared_bytes = counters_bytes(p)};
+}
+inline Choice place_tiles(const Params& p, const op::NoGiven& given, const op::Gpu& gpu) {
+  constexpr int64_t kLeastOfRow = 8;
+  if (p.a.cols > kMostCountedColumns) return op::refuse("needs at most 24,576 columns");
+  if (p.a.stored >= int64_t(1) << 30) return op::refuse("needs fewer than 2^30 stored elements");
+  const int bytes = tile_shared_bytes(kTileConfig);
+  if (gpu.shared_bytes_per_block && bytes > gpu.shared_bytes_per_block)
+    return op::refuse("needs more shared memory than a block has");
+  Params cut = p;
+  cut_tiles(cut, given, gpu);
+  const Start start{.config = kTileConfig,
+                    .blocks = cut.chunks / kChunksOfTile * cut.buckets,
+                    .min_blocks = 2,
+                    .shared_bytes = bytes};
+  if (p.a.rows < kTileRows) return {start, "rows are fewer than those of a tile"};
+  if (p.a.stored << cut.low_bits < kLeastOfRow * p.a.rows * p.a.cols)
+    return {start, "rows have few elements of a bucket"};
+  return start;
+}
 inline Choice warp_32_columns(const Params& p, const op::NoGiven&, const op::Gpu&) {
   return Start{{}, std::max<int64_t>(div_ceil(p.a.cols, int64_t(32)), 1)};
 }
 
 inline constexpr Rung kTransposeRungs[] = {
+    {.name = "tiles",
+     .file = "place_tiles.cuh",
+     .idea = "tiles of rows and columns are sorted by column in shared memory, and written once",
+     .choose = place_tiles,
+     .spills = "sizes of a tile wait in memory while the registers of a block, of which two fit, "
+               "hold its elements",
+     .kernel = "place_tiles",
+     .adapt = cut_tiles},
     {.name = "buckets",
      .file = "place_parts.cuh",
      .idea = "chunks are sorted by buckets of columns, and buckets by columns, in shared memory",

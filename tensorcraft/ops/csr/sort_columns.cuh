@@ -129,7 +129,7 @@ struct SortColumns {
       else
         sort_by_block<C.threads>(column, shared.of[0]);
     }
-    clear_left_out<T, I, C>(p, int64_t(element_of<I>(p.indptr, p.a.cols)));
+    clear_left_out<T, I, C>(p, int64_t(element_of<I>(p.indptr, p.a.cols)), blockIdx.x, gridDim.x);
   }
 };
 
