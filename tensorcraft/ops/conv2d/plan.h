@@ -135,12 +135,13 @@ struct WgmmaTile {
   int m, n, stages;
   double step, crowd, tile, start;
 };
-// Those of gemm, where it has such a tile: its steps are the same but for the windows.
+// Those of gemm, where it has such a tile: its steps are the same but for the windows. A tile of
+// 192 x 128 has as many products as one of 128 x 192.
 inline constexpr WgmmaTile kWgmmaTiles[] = {
     {128, 256, 4, 0.585, 0.121, 1.52, 1.98}, {128, 192, 4, 0.440, 0.106, 1.29, 2.93},
-    {128, 160, 5, 0.392, 0.074, 0.97, 2.05}, {128, 128, 6, 0.319, 0.064, 0.97, 1.99},
-    {128, 64, 8, 0.200, 0.090, 0.60, 1.80},  {64, 128, 8, 0.167, 0.118, 0.42, 1.63},
-    {64, 64, 10, 0.130, 0.170, 0.25, 1.38}};
+    {192, 128, 4, 0.440, 0.106, 1.29, 2.93}, {128, 160, 5, 0.392, 0.074, 0.97, 2.05},
+    {128, 128, 6, 0.319, 0.064, 0.97, 1.99}, {128, 64, 8, 0.200, 0.090, 0.60, 1.80},
+    {64, 128, 8, 0.167, 0.118, 0.42, 1.63},  {64, 64, 10, 0.130, 0.170, 0.25, 1.38}};
 
 constexpr Config wgmma_config(const WgmmaTile& t, ConvActivation activation,
                               int element_bytes = 2) {
