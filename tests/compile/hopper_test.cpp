@@ -121,15 +121,18 @@ void compile_attention(int64_t head_dim, int64_t rows, const std::vector<op::Val
   }
 }
 
-// Images of 3 x 3 windows, channels last, and what implicit_wgmma takes for them; float32 in tf32.
-jit::KernelKey convolution_key(const Dims& x_shape, int64_t filters, std::string_view activation,
-                               DType dtype = DType::bfloat16) {
+// Square windows of `taps` rows, images channels last, float32 in tf32: the kernel of the variant
+// that is chosen, which has this name.
+jit::KernelKey convolution_key(std::string_view variant, const Dims& x_shape, int64_t filters,
+                               std::string_view activation, DType dtype = DType::bfloat16,
+                               int64_t taps = 3, int64_t stride = 1) {
   alignas(16) static std::byte memory[16];
   const bool is_tf32 = dtype == DType::float32;
   const TensorView x(memory, dtype, x_shape);
-  const TensorView w(memory, dtype, {filters, 3, 3, x_shape[3]});
+  const TensorView w(memory, dtype, {filters, taps, taps, x_shape[3]});
+  const auto along = [&](int64_t in) { return (in - taps) / stride + 1; };
   const TensorView out(reinterpret_cast<void*>(uintptr_t(1) << 46), dtype,
-                       {x_shape[0], x_shape[1] - 2, x_shape[2] - 2, filters});
+                       {x_shape[0], along(x_shape[1]), along(x_shape[2]), filters});
   const std::vector<TensorView> inputs{x, w};
   const op::Operator& conv2d = find_operator("conv2d");
   std::vector<op::Value> options;
@@ -138,9 +141,10 @@ jit::KernelKey convolution_key(const Dims& x_shape, int64_t filters, std::string
     if (option.name == "layout") options.back() = std::string_view("nhwc");
     if (option.name == "activation") options.back() = activation;
     if (option.name == "allow_tf32") options.back() = is_tf32;
+    if (option.name == "stride") options.back() = Dims{stride};
   }
   const auto e = conv2d.explain({&out, 1}, {inputs, options}, device_info_of_arch("sm_90a"));
-  EXPECT_EQ(e.variant, is_tf32 ? "implicit_wgmma_tf32" : "implicit_wgmma");
+  EXPECT_EQ(e.variant, variant);
   for (const op::Considered& c : e.variants)
     if (c.variant.name == e.variant) return c.plan->main().kernel;
   return {};
@@ -152,12 +156,18 @@ TEST(ConvolutionRungs, CompileForHopperWithTheirProductsInFlight) {
   std::set<std::string> compiled;
   for (const std::string_view activation : {"none", "gelu", "hard_swish"}) {
     std::vector<jit::KernelKey> keys;
-    for (const int64_t filters : {64, 128, 160, 192, 256})
-      keys.push_back(convolution_key({32, 130, 130, 64}, filters, activation));
-    keys.push_back(convolution_key({32, 9, 9, 512}, 512, activation));
-    keys.push_back(convolution_key({1, 9, 9, 512}, 64, activation));
+    const auto add = [&](const Dims& x_shape, int64_t filters) {
+      keys.push_back(convolution_key("implicit_wgmma", x_shape, filters, activation));
+    };
+    for (const int64_t filters : {64, 128, 160, 192, 256}) add({32, 130, 130, 64}, filters);
+    add({32, 9, 9, 512}, 512);
+    add({1, 9, 9, 512}, 64);
     for (const int64_t filters : {64, 256})
-      keys.push_back(convolution_key({32, 130, 130, 64}, filters, activation, DType::float32));
+      keys.push_back(convolution_key("implicit_wgmma_tf32", {32, 130, 130, 64}, filters, activation,
+                                     DType::float32));
+    for (const int64_t taps : {3, 7})
+      keys.push_back(convolution_key("direct_wgmma", {32, 232, 232, 3}, 64, activation,
+                                     DType::float16, taps, 2));
     for (const jit::KernelKey& key : keys) {
       const std::string name = jit::readable_name(key);
       compiled.insert(name);
@@ -166,7 +176,7 @@ TEST(ConvolutionRungs, CompileForHopperWithTheirProductsInFlight) {
       EXPECT_EQ(report.log.find("serialized"), std::string::npos) << name << report.log;
     }
   }
-  EXPECT_EQ(compiled.size(), 27u);
+  EXPECT_EQ(compiled.size(), 33u);
 }
 
 // The shipped tiles of attention keep scores, weights and output in registers while products run.

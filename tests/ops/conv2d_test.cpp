@@ -144,6 +144,61 @@ TEST(Conv2d, TheCopyEngineSaysWhatItsMapsCannotHold) {
   EXPECT_EQ(refusal({4, {}, true}, kHopper, true), "");
 }
 
+// What begins a network: 7 x 7 of 3 channels, strides of 2.
+kernel::conv2d::Params stem() {
+  alignas(16) static std::byte aligned[16];
+  return {.x = aligned,
+          .w = aligned,
+          .bias = nullptr,
+          .residual = nullptr,
+          .out = aligned,
+          .batch = 32,
+          .groups = 1,
+          .channels = 3,
+          .filters = 64,
+          .rows = {224, 112, 7, 2, 1, 3},
+          .columns = {224, 112, 7, 2, 1, 3},
+          .x_at = {224 * 224 * 3, 224 * 3, 3, 1},
+          .out_at = {112 * 112 * 64, 112 * 64, 64, 1},
+          .w_at = {147, 21, 3, 1}};
+}
+
+TEST(Conv2d, DirectOnWgmmaSaysWhatItDoesNotTake) {
+  using Params = kernel::conv2d::Params;
+  const std::pair<const char*, std::function<void(Params&)>> cases[] = {
+      {"needs 1 to 4 channels in one group", [](Params& p) { p.groups = 2; }},
+      {"needs taps side by side", [](Params& p) { p.rows.dilation = 2; }},
+      {"needs a window of 3 x 3 or 7 x 7", [](Params& p) { p.rows.taps = 3; }},
+      {"strides of 2", [](Params& p) { p.columns.stride = 1; }},
+      {"padding up to 8", [](Params& p) { p.columns.before = 9; }},
+      {"needs images that are not empty", [](Params& p) { p.columns.in = 0; }},
+      {"needs lines of 3 channels without gaps", [](Params& p) { p.channels = 4; }},
+      {"2 pixels at multiples of 4 bytes", [](Params& p) { p.columns.in = 223; }},
+      {"2 pixels at multiples of 4 bytes", [](Params& p) { p.x_at.row += 3; }},
+      {"2 pixels at multiples of 4 bytes",
+       [](Params& p) { p.x = static_cast<const std::byte*>(p.x) + 2; }},
+      {"needs filters of fewer than 2^30", [](Params& p) { p.w_at.channel = 1 << 29; }},
+      {"needs results in units of 8 filters", [](Params& p) { p.filters = 60; }},
+      {"and no residual", [](Params& p) { p.residual = p.out; }},
+  };
+  const kernel::conv2d::Given given{2, ConvActivation::none};
+  const auto choice = kernel::conv2d::direct_wgmma(stem(), given, kHopper);
+  EXPECT_EQ(choice.refusal, "");
+  EXPECT_EQ(choice.start.blocks, 4 * 132);
+  for (const auto& [text, spoil] : cases) {
+    Params p = stem();
+    spoil(p);
+    const std::string_view why = kernel::conv2d::direct_wgmma(p, given, kHopper).refusal;
+    EXPECT_NE(why.find(text), why.npos) << "expected \"" << text << "\" in: " << why;
+  }
+  const auto refusal = [](const kernel::conv2d::Given& g, const op::Gpu& gpu) {
+    return kernel::conv2d::direct_wgmma(stem(), g, gpu).refusal;
+  };
+  EXPECT_EQ(refusal({4, {}}, kHopper), "needs float16 or bfloat16");
+  EXPECT_EQ(refusal(given, {.architecture = 80}), "needs sm_90");
+  EXPECT_EQ(refusal(given, {.architecture = 100}), "wgmma exists on sm_90 alone");
+}
+
 TEST(Conv2d, TilesFollowTheFiltersAndLeaveNoMultiprocessorIdle) {
   const auto tile = [](int64_t batch, int64_t side, int64_t filters) {
     kernel::conv2d::Params p = layer();

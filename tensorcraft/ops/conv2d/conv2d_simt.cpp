@@ -10,6 +10,7 @@
 #include "tensorcraft/ops/conv2d/06_winograd.cuh"
 #include "tensorcraft/ops/conv2d/07_implicit_wgmma.cuh"
 #include "tensorcraft/ops/conv2d/08_sliding.cuh"
+#include "tensorcraft/ops/conv2d/09_direct_wgmma.cuh"
 #include "tensorcraft/ops/conv2d/plan.h"
 
 namespace tensorcraft::kernel::conv2d {
@@ -79,6 +80,8 @@ constexpr std::array kTf32Wgmmas{wgmma_config(wgmma_tile(64, 64), none, 4),
 constexpr std::array kDirects{direct_config(8, none), direct_config(8, relu6),
                               direct_config(1, relu6)};
 
+constexpr std::array kDirectWgmmas{direct_wgmma_config(3, relu6), direct_wgmma_config(7, relu6)};
+
 constexpr std::array kWinograds{winograd_config(false, 3, none), winograd_config(true, 3, none),
                                 winograd_config(true, 3, relu), winograd_config(false, 5, none),
                                 winograd_config(true, 5, relu6)};
@@ -109,6 +112,7 @@ simt::OperatorInstances instances() {
            concat(list<ImplicitWgmma, kWgmmas>(Brain{}), list<ImplicitWgmma, kFewWgmmas>(Half{}),
                   list<ImplicitWgmma, kTf32Wgmmas>(simt::Float{}))},
           {"direct", list<Direct, kDirects>(simt::Halves{})},
+          {"direct_wgmma", list<DirectWgmma, kDirectWgmmas>(simt::Halves{})},
           {"winograd", list<Winograd, kWinograds>(simt::Floats{})},
           {"im2col", list<Im2col, simt::kDefaultConfig<Im2colConfig>>(Moved{})}};
 }

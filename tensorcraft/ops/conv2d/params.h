@@ -40,13 +40,16 @@ inline constexpr int kSlidingBytes = 64;
 // room for the pixels of an image that the outputs see.
 inline constexpr int kDirectWarps = 4, kDirectRows = 8, kDirectColumns = 16, kDirectFilters = 64;
 inline constexpr int kDirectMaxTaps = 52, kDirectMaxPixels = 800;
+// direct_wgmma: pairs of pixels of a line that a tile brings, and how many of its pixels are before
+// those of the first output.
+inline constexpr int kStemPairs = 24, kStemMargin = 8;
 
 // Compile time: each value of a Config that a choice gives is a kernel of its own.
 struct Config {
   int threads = 256;
   ConvActivation activation = ConvActivation::none;
   int vector = 1;   // channels that one access moves
-  int taps = 0;     // depthwise, sliding, winograd: rows and columns of the window; 0: any number
+  int taps = 0;     // depthwise, sliding, winograd, direct_wgmma: rows and columns of the window
   int stride = 0;   // depthwise, sliding: of the window along columns; 0: any
   int outputs = 1;  // depthwise, sliding: neighbours along a row that one thread computes
   int along_k = 0;  // tiled: neighbouring threads read channels, else places
@@ -78,6 +81,13 @@ TC_HOST_DEVICE constexpr int wgmma_shared_bytes(const Config& c, int element_byt
 // Dynamic shared memory of direct: the sums of results that are stored one by one leave as floats.
 TC_HOST_DEVICE constexpr int direct_shared_bytes(const Config& c) {
   return (c.vector == 1 ? 58 : 50) * 1024;
+}
+
+// Dynamic shared memory of direct_wgmma: two tiles of pixels, twice, and the sums of 64 outputs,
+// twice.
+TC_HOST_DEVICE constexpr int direct_wgmma_shared_bytes(const Config& c) {
+  const int pixels = 4 * ((kDirectRows - 1) * 2 + c.taps) * kStemPairs * 16;
+  return round_up(pixels, 128) + 2 * 64 * kDirectFilters * 2 + 128 * 2;
 }
 
 // What a block of winograd has: tiles of 2 x 2 outputs, channels of a step, and by the taps of a

@@ -135,12 +135,13 @@ struct WgmmaTile {
   int m, n, stages;
   double step, crowd, tile, start;
 };
-// Those of gemm, where it has such a tile: its steps are the same but for the windows.
+// Those of gemm, where it has such a tile: its steps are the same but for the windows. A tile of
+// 192 x 128 has as many products as one of 128 x 192.
 inline constexpr WgmmaTile kWgmmaTiles[] = {
     {128, 256, 4, 0.585, 0.121, 1.52, 1.98}, {128, 192, 4, 0.440, 0.106, 1.29, 2.93},
-    {128, 160, 5, 0.392, 0.074, 0.97, 2.05}, {128, 128, 6, 0.319, 0.064, 0.97, 1.99},
-    {128, 64, 8, 0.200, 0.090, 0.60, 1.80},  {64, 128, 8, 0.167, 0.118, 0.42, 1.63},
-    {64, 64, 10, 0.130, 0.170, 0.25, 1.38}};
+    {192, 128, 4, 0.440, 0.106, 1.29, 2.93}, {128, 160, 5, 0.392, 0.074, 0.97, 2.05},
+    {128, 128, 6, 0.319, 0.064, 0.97, 1.99}, {128, 64, 8, 0.200, 0.090, 0.60, 1.80},
+    {64, 128, 8, 0.167, 0.118, 0.42, 1.63},  {64, 64, 10, 0.130, 0.170, 0.25, 1.38}};
 
 constexpr Config wgmma_config(const WgmmaTile& t, ConvActivation activation,
                               int element_bytes = 2) {
@@ -300,41 +301,87 @@ inline Choice winograd(const Params& p, const Given& given, const op::Gpu& gpu) 
           "tiled keeps an infinity from the outputs beside it; name winograd for finite inputs"};
 }
 
+// The tiles of direct and direct_wgmma.
+inline int64_t num_direct_tiles(const Params& p) {
+  return p.batch * div_ceil(p.rows.out, int64_t(kDirectRows)) *
+         div_ceil(p.columns.out, int64_t(kDirectColumns));
+}
+// Blocks that go on to further tiles, `blocks_of_sm` of them on a multiprocessor.
+inline int64_t num_direct_blocks(const Params& p, const op::Gpu& gpu, int blocks_of_sm) {
+  const int64_t parts = div_ceil(p.filters, int64_t(kDirectFilters));
+  const int64_t most = std::max<int64_t>(1, int64_t(gpu.num_sms) * blocks_of_sm / parts);
+  return parts * std::clamp<int64_t>(num_direct_tiles(p), 1, most);
+}
+// Why images, windows or counts suit neither of them, or empty.
+inline std::string_view direct_refusal(const Params& p, const Given& given) {
+  if (given.element_bytes != 2) return "needs float16 or bfloat16";
+  if (p.groups != 1 || p.channels < 1 || p.channels > 4)
+    return "needs 1 to 4 channels in one group";
+  if (p.rows.dilation != 1 || p.columns.dilation != 1) return "needs taps side by side";
+  const auto reach = [](const WindowAxis& a, int outputs) {
+    return (outputs - 1) * a.stride + a.taps;
+  };
+  if (p.rows.taps * p.columns.taps > kDirectMaxTaps ||
+      reach(p.rows, kDirectRows) * reach(p.columns, kDirectColumns) > kDirectMaxPixels)
+    return "needs a window of at most 52 taps, and strides of 1 or 2";
+  const int64_t image = std::abs(p.x_at.row) * p.rows.in + std::abs(p.x_at.column) * p.columns.in +
+                        std::abs(p.x_at.channel) * p.channels;
+  constexpr int64_t kMost = int64_t(1) << 30;
+  if (image >= kMost || num_direct_tiles(p) >= kMost || p.rows.out * p.columns.out >= kMost ||
+      p.filters >= kMost || std::max(p.rows.before, p.columns.before) >= kMost)
+    return "needs fewer than 2^30 tiles, filters, and elements of an image";
+  return {};
+}
+// Do the sums of a place leave in units of 8 filters, without a residual?
+inline bool has_rounded_results(const Params& p, const Given& given) {
+  return p.filters % 8 == 0 && !p.residual && has_result_vectors(p, 8, given.element_bytes);
+}
+
 constexpr Config direct_config(int vector, ConvActivation activation) {
   return {.threads = 32 * kDirectWarps, .activation = activation, .vector = vector};
 }
 inline Choice direct(const Params& p, const Given& given, const op::Gpu& gpu) {
   constexpr int kBlocksThatFit = 3;  // in the registers of a multiprocessor
   if (!gpu.has_cp_async()) return op::refuse("needs sm_80 or newer");
-  if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
-  if (p.groups != 1 || p.channels < 1 || p.channels > 4)
-    return op::refuse("needs 1 to 4 channels in one group");
-  if (p.rows.dilation != 1 || p.columns.dilation != 1) return op::refuse("needs taps side by side");
-  const auto reach = [](const WindowAxis& a, int outputs) {
-    return (outputs - 1) * a.stride + a.taps;
-  };
-  if (p.rows.taps * p.columns.taps > kDirectMaxTaps ||
-      reach(p.rows, kDirectRows) * reach(p.columns, kDirectColumns) > kDirectMaxPixels)
-    return op::refuse("needs a window of at most 52 taps, and strides of 1 or 2");
-  const int64_t image = std::abs(p.x_at.row) * p.rows.in + std::abs(p.x_at.column) * p.columns.in +
-                        std::abs(p.x_at.channel) * p.channels;
-  const int64_t tiles = p.batch * div_ceil(p.rows.out, int64_t(kDirectRows)) *
-                        div_ceil(p.columns.out, int64_t(kDirectColumns));
-  constexpr int64_t kMost = int64_t(1) << 30;
-  if (image >= kMost || tiles >= kMost || p.rows.out * p.columns.out >= kMost ||
-      p.filters >= kMost || std::max(p.rows.before, p.columns.before) >= kMost)
-    return op::refuse("needs fewer than 2^30 tiles, filters, and elements of an image");
-  const bool whole =
-      p.filters % 8 == 0 && !p.residual && has_result_vectors(p, 8, given.element_bytes);
-  const Config c = direct_config(whole ? 8 : 1, given.activation);
+  if (const auto why = direct_refusal(p, given); !why.empty()) return op::refuse(why);
+  const Config c = direct_config(has_rounded_results(p, given) ? 8 : 1, given.activation);
   if (gpu.shared_bytes_per_block && direct_shared_bytes(c) > gpu.shared_bytes_per_block)
     return op::refuse("needs more shared memory than a block has");
-  const int64_t parts = div_ceil(p.filters, int64_t(kDirectFilters));
-  const int64_t most = std::max<int64_t>(1, int64_t(gpu.num_sms) * kBlocksThatFit / parts);
   return Start{.config = c,
-               .blocks = parts * std::clamp<int64_t>(tiles, 1, most),
+               .blocks = num_direct_blocks(p, gpu, kBlocksThatFit),
                .min_blocks = kBlocksThatFit,
                .shared_bytes = direct_shared_bytes(c)};
+}
+
+constexpr Config direct_wgmma_config(int taps, ConvActivation activation) {
+  return {.threads = kWarpgroup, .activation = activation, .taps = taps};
+}
+inline Choice direct_wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
+  constexpr int kBlocksThatFit = 4;  // in the registers of a multiprocessor
+  if (gpu.architecture < 90) return op::refuse("needs sm_90");
+  if (gpu.architecture > 90) return op::refuse("wgmma exists on sm_90 alone");
+  if (const auto why = direct_refusal(p, given); !why.empty()) return op::refuse(why);
+  const int64_t taps = p.rows.taps;
+  if (p.columns.taps != taps || (taps != 3 && taps != 7) || p.rows.stride != 2 ||
+      p.columns.stride != 2 || p.columns.before > kStemMargin)
+    return op::refuse("needs a window of 3 x 3 or 7 x 7, strides of 2, and padding up to 8");
+  if (p.rows.in == 0 || p.columns.in == 0) return op::refuse("needs images that are not empty");
+  if (p.channels != 3 || p.x_at.channel != 1 || p.x_at.column != 3 || p.columns.in % 2 != 0 ||
+      p.x_at.row % 2 != 0 || p.x_at.sample % 2 != 0 || !is_aligned(p.x, 4))
+    return op::refuse("needs lines of 3 channels without gaps, 2 pixels at multiples of 4 bytes");
+  if (std::abs(p.w_at.filter) * p.filters +
+          (std::abs(p.w_at.row) + std::abs(p.w_at.column)) * taps + std::abs(p.w_at.channel) * 3 >=
+      (int64_t(1) << 30))
+    return op::refuse("needs filters of fewer than 2^30 elements");
+  if (!has_rounded_results(p, given))
+    return op::refuse("needs results in units of 8 filters, and no residual");
+  const Config c = direct_wgmma_config(int(taps), given.activation);
+  if (gpu.shared_bytes_per_block && direct_wgmma_shared_bytes(c) > gpu.shared_bytes_per_block)
+    return op::refuse("needs more shared memory than a block has");
+  return Start{.config = c,
+               .blocks = num_direct_blocks(p, gpu, kBlocksThatFit),
+               .min_blocks = kBlocksThatFit,
+               .shared_bytes = direct_wgmma_shared_bytes(c)};
 }
 
 using Rung = op::Rung<Params, Given, Config>;
@@ -379,6 +426,11 @@ inline constexpr Rung kRungs[] = {
      .idea = "implicit_gemm, float32 rounded to tf32",
      .choose = implicit_gemm<true>,
      .kernel = "implicit_gemm"},
+    {.name = "direct_wgmma",
+     .file = "09_direct_wgmma.cuh",
+     .idea = "direct for 3 channels and strides of 2, filters by outputs; wgmma reads windows in "
+             "pixels",
+     .choose = direct_wgmma},
     {.name = "direct",
      .file = "05_direct.cuh",
      .idea = "stems of up to 4 channels on tensor cores, straight from pixels in shared memory",
