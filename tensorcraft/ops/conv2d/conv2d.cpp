@@ -10,8 +10,6 @@
 #include "tensorcraft/ops/conv2d/plan.h"
 #include "tensorcraft/ops/conv2d/problem.hpp"
 
-#include <limits>
-
 namespace tensorcraft {
 namespace kernel::conv2d {
 namespace {
@@ -26,10 +24,6 @@ constexpr ConfigField kFields[] = {
     {"block_n"}, {"block_k"},
     {"warp_m"},  {"warp_n"},
     {"stages"},  {"consumers"}};
-
-Divider divider_of(int64_t n) {
-  return Divider::of(std::clamp<int64_t>(n, 1, std::numeric_limits<int32_t>::max()));
-}
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   Params p{
