@@ -28,7 +28,7 @@ void convolve(Report& report, const char* type, const Layer& l) {
   const Tensor x = filled<T>({l.batch, l.size, l.size, l.channels}, 1);
   const Tensor w = filled<T>({l.filters, l.taps, l.taps, l.channels}, 2);
   const Tensor bias = filled<T>({l.filters}, 3);
-  const Tensor out = filled<T>({l.batch, l.out(), l.out(), l.filters}, 4);
+  Tensor out = filled<T>({l.batch, l.out(), l.out(), l.filters}, 4);
   report.compare({l.name("conv2d", type),
                   {&out},
                   [&] {
@@ -51,7 +51,7 @@ template <class T>
 void filter(Report& report, const char* type, const Layer& l) {
   const Tensor x = filled<T>({l.batch, l.size, l.size, l.channels}, 1);
   const Tensor w = filled<T>({l.filters, l.taps, l.taps, 1}, 2);
-  const Tensor out = filled<T>({l.batch, l.out(), l.out(), l.filters}, 4);
+  Tensor out = filled<T>({l.batch, l.out(), l.out(), l.filters}, 4);
   report.compare({l.name("depthwise_conv2d", type),
                   {&out},
                   [&] {
@@ -72,7 +72,7 @@ template <class T>
 void unroll(Report& report, const char* type, const Layer& l) {
   const Tensor x = filled<T>({l.batch, l.size, l.size, l.channels}, 1);
   const int64_t positions = l.out() * l.out(), elements = l.taps * l.taps * l.channels;
-  const Tensor out = filled<T>({l.batch, positions, elements}, 2);
+  Tensor out = filled<T>({l.batch, positions, elements}, 2);
   report.compare({l.name("im2col", type),
                   {&out},
                   [&] { return tk::launch_im2col(data<T>(x), data<T>(out), l.shape(), stream()); },

@@ -15,15 +15,28 @@ TC_DEVICE Place place_of(const Params& p, int64_t i) {
   return {line / p.rows.out, line % p.rows.out, i % p.columns.out};
 }
 
-TC_DEVICE Place next_place(const Params& p, Place at) {
-  if (++at.column < p.columns.out) return at;
-  at.column = 0;
-  if (++at.row < p.rows.out) return at;
-  return {at.sample + 1, 0, 0};
+// One kernel serves all activations.
+template <class T>
+TC_DEVICE float activate_as(ConvActivation activation, float x) {
+  switch (activation) {
+    case ConvActivation::none:
+      return x;
+    case ConvActivation::relu:
+      return activate<ConvActivation::relu, T>(x);
+    case ConvActivation::relu6:
+      return activate<ConvActivation::relu6, T>(x);
+    case ConvActivation::gelu:
+      return activate<ConvActivation::gelu, T>(x);
+    case ConvActivation::silu:
+      return activate<ConvActivation::silu, T>(x);
+    case ConvActivation::hard_swish:
+      return activate<ConvActivation::hard_swish, T>(x);
+  }
+  return x;
 }
 
 // The value between both convolutions of a place and a channel.
-template <class T, Config C>
+template <class T>
 TC_DEVICE float filtered(const Params& p, const Place& at, int64_t channel) {
   const T* w = static_cast<const T*>(p.depthwise) + channel * p.depthwise_at.channel;
   float sum = 0;
@@ -37,11 +50,12 @@ TC_DEVICE float filtered(const Params& p, const Place& at, int64_t channel) {
     }
   }
   if (p.depthwise_bias) sum += element<T>(p.depthwise_bias, channel * p.depthwise_bias_stride);
-  return float(T(activate<C.depthwise_activation, T>(sum)));
+  return float(T(activate_as<T>(p.depthwise_activation, sum)));
 }
 
 struct FilteredPlaces {
   float at[kNaivePlaces][kNaiveChannels];
+  int64_t out[kNaivePlaces], residual[kNaivePlaces];  // where their results are
 };
 
 struct Naive {
@@ -56,12 +70,17 @@ struct Naive {
     const int mine = int(threadIdx.x) / kNaiveChannels, lane = int(threadIdx.x) % kNaiveChannels;
     const bool exists = first + mine < places;
     const Place at = place_of(p, exists ? first + mine : 0);
+    if (lane == 0) {
+      middle.out[mine] = p.out_at.offset(at.sample, at.row, at.column, 0);
+      middle.residual[mine] = p.residual_at.offset(at.sample, at.row, at.column, 0);
+    }
+    __syncthreads();
     const T* w = static_cast<const T*>(p.pointwise) + filter * p.pointwise_at.filter;
     float sums[kNaivePlaces] = {};
     for (int64_t channel = 0; channel < p.channels; channel += kNaiveChannels) {
       const int64_t left = p.channels - channel;
       __syncthreads();
-      middle.at[mine][lane] = exists && lane < left ? filtered<T, C>(p, at, channel + lane) : 0.0f;
+      middle.at[mine][lane] = exists && lane < left ? filtered<T>(p, at, channel + lane) : 0.0f;
       __syncthreads();
       if (filter >= p.filters) continue;
       const int count = left < kNaiveChannels ? int(left) : kNaiveChannels;
@@ -73,14 +92,13 @@ struct Naive {
     }
     if (filter >= p.filters) return;
     const float bias = p.bias ? element<T>(p.bias, filter * p.bias_stride) : -0.0f;
-    Place to = place_of(p, first);
 #pragma unroll
     for (int i = 0; i < kNaivePlaces; ++i) {
       if (first + i >= places) return;
       const float sum[1] = {sums[i] + bias};  // -0 changes none
-      finish<T, C>(p, sum, p.residual_at.offset(to.sample, to.row, to.column, filter),
-                   p.out_at.offset(to.sample, to.row, to.column, filter));
-      to = next_place(p, to);
+      finish<T>(p, sum, middle.residual[i] + filter * p.residual_at.channel,
+                middle.out[i] + filter * p.out_at.channel,
+                [&](float x) { return activate_as<T>(p.activation, x); });
     }
   }
 };

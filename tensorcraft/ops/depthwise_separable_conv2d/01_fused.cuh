@@ -66,8 +66,11 @@ struct FusedStep {
 
 // A piece of a row of the result.
 struct Piece {
+  static constexpr int kMostColumns = 11;  // a window of 5 taps and stride 2 over four places
   int64_t sample;
   int row, column;
+  int first_column;         // of x that it sees
+  uint32_t columns_in = 0;  // bits: the columns from there on that are in the image
   bool exists;
 
   TC_DEVICE Piece(const Params& p, uint32_t index) {
@@ -77,7 +80,12 @@ struct Piece {
     row = int((band - image * p.by_bands.divisor) * p.by_rows.divisor +
               (index - across * p.by_rows.divisor));
     column = int(across - band * p.by_pieces.divisor) * kPiece;
+    first_column = int(p.columns.first(column));
     exists = index < p.pieces && row < int(p.rows.out);
+    if (!exists) return;
+#pragma unroll
+    for (int i = 0; i < kMostColumns; ++i)
+      if (uint32_t(first_column + i) < uint32_t(p.columns.in)) columns_in |= 1u << i;
   }
 };
 
@@ -85,7 +93,7 @@ template <class T, Config C>
 struct FusedFilter {
   using Values = Packed<T, kFusedVector>;
   // Inputs of a row that a piece reads, if the window is known.
-  static constexpr int span = C.taps ? (kPiece - 1) * C.stride + C.taps : 0;
+  static constexpr int span = C.taps ? (kPiece - 1) * C.stride + C.taps : 1;
 
   const Params& p;
   const Piece& at;
@@ -93,11 +101,8 @@ struct FusedFilter {
   float sums[kPiece][kFusedVector] = {};
 
   // Outside the image: zeros, which make a NaN of a weight that is not finite.
-  TC_DEVICE Values load(int y, int column) const {
-    const bool inside =
-        at.exists && uint32_t(y) < uint32_t(p.rows.in) && uint32_t(column) < uint32_t(p.columns.in);
-    if (!inside) return Values{};
-    return Values::load(x + (y * int(p.x_at.row) + column * int(p.x_at.column)));
+  TC_DEVICE static Values load(const T* from, bool inside) {
+    return inside ? Values::load(from) : Values{};
   }
   TC_DEVICE void add(int output, const float (&from)[kFusedVector],
                      const float (&by)[kFusedVector]) {
@@ -105,35 +110,41 @@ struct FusedFilter {
     for (int i = 0; i < kFusedVector; ++i) sums[output][i] += from[i] * by[i];
   }
 
-  TC_DEVICE void add_known_row(int y, int column, const PassWeights<C>& weights, int r, int lane) {
+  // `wanted`: bits, is a column in the image?
+  TC_DEVICE void add_known_row(const T* from, uint32_t wanted, const PassWeights<C>& weights, int r,
+                               int lane) {
     Values values[span];
 #pragma unroll
-    for (int i = 0; i < span; ++i) values[i] = load(y, column + i);
-    float by[C.taps][kFusedVector];
+    for (int i = 0; i < span; ++i, from += p.x_at.column)
+      values[i] = load(from, (wanted >> i & 1) != 0);
+    float by[C.taps ? C.taps : 1][kFusedVector];
 #pragma unroll
     for (int s = 0; s < C.taps; ++s) weights.take(by[s], r * C.taps + s, lane);
 #pragma unroll
     for (int i = 0; i < span; ++i) {
-      float from[kFusedVector];
-      to_floats(from, values[i]);
+      float inputs[kFusedVector];
+      to_floats(inputs, values[i]);
 #pragma unroll
       for (int output = 0; output < kPiece; ++output) {
         const int s = i - output * C.stride;
-        if (s >= 0 && s < C.taps) add(output, from, by[s]);
+        if (s >= 0 && s < C.taps) add(output, inputs, by[s]);
       }
     }
   }
 
   TC_DEVICE void add_any_row(int y, const PassWeights<C>& weights, int r, int lane) {
     const int taps = int(p.columns.taps);
+    const bool has_row = at.exists && p.rows.has(y);
     for (int s = 0; s < taps; ++s) {
       float by[kFusedVector];
       weights.take(by, r * taps + s, lane);
 #pragma unroll
       for (int output = 0; output < kPiece; ++output) {
-        float from[kFusedVector];
-        to_floats(from, load(y, int(p.columns.at(at.column + output, s))));
-        add(output, from, by);
+        const int column = int(p.columns.at(at.column + output, s));
+        float inputs[kFusedVector];
+        to_floats(inputs, load(x + y * p.x_at.row + column * p.x_at.column,
+                               has_row && p.columns.has(column)));
+        add(output, inputs, by);
       }
     }
   }
@@ -141,9 +152,11 @@ struct FusedFilter {
   // `lane`: the thread's first channel among those of the pass.
   TC_DEVICE void run(const PassWeights<C>& weights, int lane) {
     if constexpr (C.taps != 0) {
-      const int y = int(p.rows.first(at.row)), column = int(p.columns.first(at.column));
+      int y = int(p.rows.first(at.row));
+      const T* from = x + y * p.x_at.row + at.first_column * p.x_at.column;
 #pragma unroll 1
-      for (int r = 0; r < C.taps; ++r) add_known_row(y + r, column, weights, r, lane);
+      for (int r = 0; r < C.taps; ++r, ++y, from += p.x_at.row)
+        add_known_row(from, p.rows.has(y) ? at.columns_in : 0, weights, r, lane);
     } else {
       for (int r = 0; r < int(p.rows.taps); ++r)
         add_any_row(int(p.rows.at(at.row, r)), weights, r, lane);
@@ -213,15 +226,16 @@ struct FusedEpilogue {
   TC_DEVICE void store(const float (&sums)[4], int64_t row, int64_t filter) const {
     const int64_t out = shared.out[row], residual = shared.residual[row];
     if (out < 0 || filter >= p.filters) return;
+    const auto activated = [](float x) { return activate<C.activation, T>(x); };
     if constexpr (C.vector == 4) {
-      finish<T, C>(p, sums, residual + filter, out + filter);
+      finish<T>(p, sums, residual + filter, out + filter, activated);
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float one[1] = {sums[i]};
         if (filter + i < p.filters)
-          finish<T, C>(p, one, residual + (filter + i) * p.residual_at.channel,
-                       out + (filter + i) * p.out_at.channel);
+          finish<T>(p, one, residual + (filter + i) * p.residual_at.channel,
+                    out + (filter + i) * p.out_at.channel, activated);
       }
     }
   }

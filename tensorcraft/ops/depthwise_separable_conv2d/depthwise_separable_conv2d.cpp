@@ -51,6 +51,8 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
       .pointwise_at = {q.pointwise.stride(0), q.pointwise.stride(3)},
       .depthwise_bias_stride = q.depthwise_bias ? q.depthwise_bias->stride(0) : 0,
       .bias_stride = q.bias ? q.bias->stride(0) : 0,
+      .depthwise_activation = q.depthwise_activation,
+      .activation = q.activation,
   };
   const Given given{int(dtype_bytes(q.x.dtype())), q.depthwise_activation, q.activation};
   return {p, given, {q.x.dtype()}};

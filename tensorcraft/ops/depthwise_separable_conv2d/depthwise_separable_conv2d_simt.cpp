@@ -10,15 +10,6 @@ namespace {
 
 using enum ConvActivation;
 
-constexpr Config naive_config(ConvActivation depthwise_activation, ConvActivation activation) {
-  return {.depthwise_activation = depthwise_activation, .activation = activation};
-}
-// Each activation at both places once, and the pairs of models.
-constexpr std::array kNaive{naive_config(none, none),       naive_config(relu6, none),
-                            naive_config(relu6, relu6),     naive_config(relu, relu),
-                            naive_config(silu, none),       naive_config(none, silu),
-                            naive_config(gelu, hard_swish), naive_config(hard_swish, gelu)};
-
 // Every tile, windows of any size and of those that are known, and results stored one by one.
 constexpr std::array kFused{fused_config(kTiles[0], 3, 1, 4, none, none),
                             fused_config(kTiles[0], 3, 1, 4, relu6, none),
@@ -30,14 +21,13 @@ constexpr std::array kFused{fused_config(kTiles[0], 3, 1, 4, none, none),
                             fused_config(kTiles[0], 0, 0, 4, silu, none),
                             fused_config(kTiles[1], 3, 1, 4, relu6, relu6),
                             fused_config(kTiles[2], 3, 1, 4, relu6, relu6),
-                            fused_config(kTiles[2], 3, 2, 1, relu6, none),
                             fused_config(kTiles[3], 3, 1, 4, relu6, relu6),
                             fused_config(kTiles[3], 5, 1, 4, gelu, hard_swish)};
 
 }  // namespace
 
 simt::OperatorInstances instances() {
-  return {{"naive", simt::list<Naive, kNaive>(simt::Floats{})},
+  return {{"naive", simt::list<Naive, simt::kDefaultConfig<Config>>(simt::Floats{})},
           {"fused", simt::list<Fused, kFused>(simt::Halves{})}};
 }
 

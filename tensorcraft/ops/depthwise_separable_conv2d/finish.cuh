@@ -19,8 +19,9 @@ TC_DEVICE float element(const void* from, int64_t offset) {
 }
 
 // Adds N neighbours of the residual, if there is one, activates, rounds and stores them.
-template <class T, Config C, int N>
-TC_DEVICE void finish(const Params& p, const float (&sums)[N], int64_t residual, int64_t out) {
+template <class T, int N, class Activate>
+TC_DEVICE void finish(const Params& p, const float (&sums)[N], int64_t residual, int64_t out,
+                      const Activate& activated) {
   float x[N];
 #pragma unroll
   for (int i = 0; i < N; ++i) x[i] = sums[i];
@@ -30,7 +31,7 @@ TC_DEVICE void finish(const Params& p, const float (&sums)[N], int64_t residual,
     for (int i = 0; i < N; ++i) x[i] += add[i];
   }
 #pragma unroll
-  for (int i = 0; i < N; ++i) x[i] = activate<C.activation, T>(x[i]);
+  for (int i = 0; i < N; ++i) x[i] = activated(x[i]);
   from_floats<T, N>(x).store(static_cast<T*>(p.out) + out);
 }
 

@@ -25,6 +25,7 @@ struct Params {
   WindowStrides depthwise_at;
   ProductStrides pointwise_at;
   int64_t depthwise_bias_stride, bias_stride;
+  ConvActivation depthwise_activation, activation;  // fused has them compiled in
   // fused: pieces of a row in all, and over how many blocks the filters of a place are spread. A
   // band is so many rows; pieces are counted down a band, then along it, then band by band.
   uint32_t pieces = 0, parts = 1;

@@ -18,12 +18,10 @@ struct Given {  // what choices look at besides Params
   ConvActivation depthwise_activation, activation;
 };
 
-inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
-  const Config c{.depthwise_activation = given.depthwise_activation,
-                 .activation = given.activation};
+inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
   const int64_t places = p.batch * p.rows.out * p.columns.out;
-  return Start{c,
-               div_ceil(places, int64_t(kNaivePlaces)) * div_ceil(p.filters, int64_t(c.threads))};
+  return Start{
+      {}, div_ceil(places, int64_t(kNaivePlaces)) * div_ceil(p.filters, int64_t(Config().threads))};
 }
 
 // A tile of fused, its warps' parts, and up to how many channels it serves.
@@ -31,10 +29,10 @@ struct Tile {
   int threads, m, n, k, warp_m, warp_n, min_blocks, most_channels;
 };
 // One for few channels, whose places fill a block's threads with pieces, one for steps that would
-// be half empty, one whose filtered places leave room for a second block, and one for the rest.
-inline constexpr Tile kTiles[] = {{128, 128, 32, 32, 32, 32, 4, 32},
-                                  {256, 128, 64, 32, 32, 32, 2, 96},
-                                  {256, 128, 64, 64, 32, 32, 2, 256},
+// be half empty, one that leaves room for several blocks, and one with weights read less often.
+inline constexpr Tile kTiles[] = {{128, 128, 32, 32, 32, 32, 5, 32},
+                                  {128, 64, 64, 32, 32, 32, 4, 96},
+                                  {128, 64, 64, 64, 32, 32, 4, 256},
                                   {256, 64, 128, 64, 32, 32, 2, 1 << 16}};
 inline constexpr int kStages = 3;
 
@@ -130,10 +128,8 @@ inline std::string_view fused_refusal(const Params& p, const Given& given, const
   return {};
 }
 
-// The tile that leaves no multiprocessor idle if there is one, else that with most blocks; null if
-// shared memory has no room for all channels of any.
+// The first tile for so many channels; null if shared memory has no room for all of them.
 inline const Tile* tile_for(const Params& p, const Config& window, const op::Gpu& gpu) {
-  const Tile* last = nullptr;
   for (const Tile& t : kTiles) {
     const Config c = fused_config(t, window.taps, window.stride, 1, {}, {});
     const bool is_half_empty =
@@ -142,10 +138,9 @@ inline const Tile* tile_for(const Params& p, const Config& window, const op::Gpu
     if (gpu.shared_bytes_per_block &&
         fused_shared_bytes(c, p.channels) > gpu.shared_bytes_per_block)
       continue;
-    last = &t;
-    if (blocks_of(p, c, gpu).places >= gpu.num_sms) break;
+    return &t;
   }
-  return last;
+  return nullptr;
 }
 // What fused compiles in of the window.
 inline Config window_of(const Params& p) {
