@@ -135,18 +135,17 @@ TEST(DepthwiseSeparableConv2d, FusedSaysWhatItCannotHold) {
             "needs sm_80 or newer");
 }
 
-TEST(DepthwiseSeparableConv2d, TilesLeaveNoMultiprocessorIdle) {
-  const auto config = [](int64_t side, int64_t channels) {
+TEST(DepthwiseSeparableConv2d, TilesFollowTheChannels) {
+  const auto config = [](int64_t channels) {
     separable::Params p = separable_layer();
-    p.rows.in = p.rows.out = p.columns.in = p.columns.out = side;
     p.channels = channels;
     return separable::fused(p, kSeparableHalves, kSeparableGpu).start.config;
   };
-  EXPECT_EQ(config(112, 32).threads, 128);
-  EXPECT_EQ(config(56, 96).block_k, 32);
-  EXPECT_EQ(config(56, 128).block_m, 128);
-  EXPECT_EQ(config(28, 256).block_m, 128);
-  EXPECT_EQ(config(14, 512).block_m, 64);
+  EXPECT_EQ(config(32).block_m, 128);
+  EXPECT_EQ(config(96).block_k, 32);
+  EXPECT_EQ(config(128).block_k, 64);
+  EXPECT_EQ(config(256).threads, 128);
+  EXPECT_EQ(config(512).threads, 256);
 }
 
 // Every piece of every row is one thread's, and no thread has two.

@@ -22,7 +22,7 @@ constexpr std::array kFused{fused_config(kTiles[0], 3, 1, 4, none, none),
                             fused_config(kTiles[1], 3, 1, 4, relu6, relu6),
                             fused_config(kTiles[2], 3, 1, 4, relu6, relu6),
                             fused_config(kTiles[3], 3, 1, 4, relu6, relu6),
-                            fused_config(kTiles[3], 5, 1, 4, gelu, hard_swish)};
+                            fused_config(kTiles[2], 5, 1, 4, gelu, hard_swish)};
 
 }  // namespace
 
