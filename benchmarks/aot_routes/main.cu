@@ -126,8 +126,9 @@ int main() {
     std::cout << "{\"device\": \"" << device_info(kGpu).name << "\", \"cuda_runtime\": " << runtime
               << ",\n\"timing\": \"GPU time of calls in a graph, median of " << kRounds
               << " alternating rounds of about 2 ms\",\n\"rows\": [\n";
-    for (const auto compare : {compare_rows, compare_codes, compare_channels, compare_sums,
-                               compare_products, compare_elements, compare_moves})
+    for (const auto compare :
+         {compare_rows, compare_codes, compare_channels, compare_sums, compare_products,
+          compare_elements, compare_moves, compare_convolutions})
       compare(report);
     std::cout << "\n], \"all_bits_equal\": " << (report.all_equal() ? "true" : "false") << "}\n";
     return report.all_equal() ? 0 : 1;

@@ -77,5 +77,6 @@ void compare_sums(Report& report);
 void compare_products(Report& report);
 void compare_elements(Report& report);
 void compare_moves(Report& report);
+void compare_convolutions(Report& report);
 
 }  // namespace aot_routes

@@ -4,6 +4,9 @@
 
 namespace tensorcraft {
 
+// The order of the axes of images: batch, channels, rows, columns; or channels last.
+enum class ImageLayout : int { nchw, nhwc };
+
 // How a window moves along one axis of an image: output i reads the input at first(i) and every
 // `dilation` on from there, `taps` of them, as far as they lie in the image.
 struct WindowAxis {
@@ -23,6 +26,13 @@ struct ImageStrides {
 
   TC_HOST_DEVICE constexpr int64_t offset(int64_t n, int64_t y, int64_t x, int64_t c) const {
     return n * sample + y * row + x * column + c * channel;
+  }
+  // Of images without gaps.
+  TC_HOST_DEVICE static constexpr ImageStrides dense(ImageLayout layout, int64_t channels,
+                                                     int64_t rows, int64_t columns) {
+    const int64_t image = channels * rows * columns;
+    return layout == ImageLayout::nhwc ? ImageStrides{image, columns * channels, channels, 1}
+                                       : ImageStrides{image, columns, 1, rows * columns};
   }
 };
 

@@ -4,6 +4,7 @@
 #include "tensorcraft/kernels/attention.cuh"
 #include "tensorcraft/kernels/batch_norm.cuh"
 #include "tensorcraft/kernels/check.cuh"
+#include "tensorcraft/kernels/conv2d.cuh"
 #include "tensorcraft/kernels/cross_entropy.cuh"
 #include "tensorcraft/kernels/cumulative_sum.cuh"
 #include "tensorcraft/kernels/elementwise.cuh"

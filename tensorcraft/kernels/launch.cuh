@@ -270,6 +270,36 @@ std::string_view launch_ladder(const op::Rung<Params, Given, Config> (&ladder)[n
   fail({ErrorKind::internal, where}, "no kernel was compiled for this problem");
 }
 
+// The same by the rung that the caller names; launch_ladder() if `variant` is empty. No rung runs
+// in its place: std::invalid_argument for a name of none in `compiled`, kind unsupported if it
+// refuses.
+template <class Params, class Given, class Config, size_t n, class... Set>
+std::string_view launch_variant(const char* launcher, std::string_view variant,
+                                const op::Rung<Params, Given, Config> (&ladder)[n], const Params& p,
+                                const Given& given, cudaStream_t stream, DebugInfo where,
+                                Set... compiled) {
+  if (variant.empty()) return launch_ladder(ladder, p, given, stream, where, compiled...);
+  const std::string_view known[] = {compiled.variant...};
+  std::string names;
+  for (const std::string_view name : known)
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  if (((variant != compiled.variant) && ...))
+    throw std::invalid_argument(std::string(launcher) + ": variant must be one of " + names);
+  const op::Gpu gpu = current_gpu(where);
+  for (const auto& rung : ladder) {
+    if (rung.name != variant) continue;
+    const op::Choice<Config> choice = rung.choose(p, given, gpu);
+    if (!choice.refusal.empty())
+      fail({ErrorKind::unsupported, where}, launcher, ": ", variant, ": ", choice.refusal);
+    Params own = p;
+    if (rung.adapt) rung.adapt(own, given, gpu);
+    if (((variant == compiled.variant && launch_listed<Set>(choice.start, own, stream, where)) ||
+         ...))
+      return rung.name;
+  }
+  fail({ErrorKind::internal, where}, "no kernel of ", variant, " was compiled for this problem");
+}
+
 // Widths whose rows fit registers without a remainder: what the norms compile for.
 inline constexpr std::array<int64_t, 18> kRegisterRows = {64,   128,  256,  384,   512,   768,
                                                           1024, 1536, 2048, 3072,  4096,  5120,

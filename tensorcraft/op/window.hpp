@@ -30,9 +30,6 @@ struct ImagePadding {
   }
 };
 
-// The order of the axes of images: batch, channels, rows, columns; or channels last.
-enum class ImageLayout : int { nchw, nhwc };
-
 }  // namespace tensorcraft
 
 template <>

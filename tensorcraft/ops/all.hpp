@@ -9,6 +9,7 @@
 #include "tensorcraft/ops/cross_entropy/cross_entropy.hpp"
 #include "tensorcraft/ops/csr/csr.hpp"
 #include "tensorcraft/ops/cumulative_sum/cumulative_sum.hpp"
+#include "tensorcraft/ops/depthwise_separable_conv2d/depthwise_separable_conv2d.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tensorcraft/ops/elementwise/expression.hpp"
 #include "tensorcraft/ops/embedding/embedding.hpp"

@@ -88,6 +88,16 @@ template std::string_view launch_masked_gemm(const f16*, const f16*, f16*, const
 template std::string_view FP8GEMM::execute(const e4m3*, const e4m3*, float*, int64_t, int64_t,
                                            int64_t, float, float, MemoryLayout, cudaStream_t,
                                            DebugInfo);
+template std::string_view launch_conv2d<ConvActivation::relu6>(const bf16*, const bf16*, bf16*,
+                                                               const ConvShape&,
+                                                               const ConvArguments<bf16>&,
+                                                               cudaStream_t, DebugInfo);
+template std::string_view launch_depthwise_conv2d<ConvActivation::relu6>(const f16*, const f16*,
+                                                                         f16*, const ConvShape&,
+                                                                         const ConvArguments<f16>&,
+                                                                         cudaStream_t, DebugInfo);
+template std::string_view launch_im2col(const float*, float*, const ConvShape&, cudaStream_t,
+                                        DebugInfo);
 template std::string_view launch_cast(const int64_t*, e4m3*, int64_t, cudaStream_t, DebugInfo);
 template std::string_view launch_pow(const bf16*, const float*, float*, int64_t, cudaStream_t,
                                      DebugInfo);

@@ -27,6 +27,7 @@
 #include "tensorcraft/ops/softmax/plan.h"
 #include "tensorcraft/ops/topk/plan.h"
 #include "tests/kernels/attention_launcher.hpp"
+#include "tests/kernels/convolution_launcher.hpp"
 #include "tests/kernels/grouped_launcher.hpp"
 #include "tests/kernels/launcher_call.hpp"
 
@@ -455,6 +456,8 @@ const Compared kCompared[] = {
     {quantize, {"quantize", "dequantize"}},
     {take, {"take"}},
     {pad, {"pad"}},
+    {compare_convolution, {"conv2d", "depthwise_conv2d"}},
+    {compare_im2col, {"im2col"}},
     {scatter, {"scatter"}},
     {transpose, {"transpose"}},
     {elementwise,

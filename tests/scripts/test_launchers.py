@@ -18,8 +18,8 @@ OPERATORS = sorted(p.name for p in (ROOT / "tensorcraft/ops").iterdir() if p.is_
 WITHOUT: dict[str, str] = {
     "append_kv": "what nvcc users need of it is not settled: the table of slots, and rotation or not",
     "causal_conv1d": "what nvcc users need of it is not settled: ragged batches, and where states lie",
-    "conv2d": "what nvcc users need of it is not settled: weights in which order, and whose strides",
     "csr": "its steps need a workspace that a launcher does not have yet",
+    "depthwise_separable_conv2d": "comes when a user of nvcc has asked for it: its two halves have launchers",
     "merge_attention": "comes with the launchers of attention's serving form",
     "moe_combine": "comes with the launchers of grouped products, whose rows it reads",
     "moe_permute": "its steps need a workspace that a launcher does not have yet",
@@ -28,7 +28,7 @@ WITHOUT: dict[str, str] = {
     "packed_gemm": "what nvcc users need of it is not settled: the order of codes comes from the library",
     "paged_attention": "its second step needs a workspace that a launcher does not have yet",
     "transfer_hicache": "what nvcc users need of it is not settled: tables or strides, and who maps memory of the host",
-    "pool2d": "comes with the launcher of conv2d, whose images it reads",
+    "pool2d": "comes when a user of nvcc has asked for it: it reads the images of conv2d",
     "sample": "the second step of split needs a workspace that a launcher does not have yet",
     "spmm": "merge_path and a packed x need a workspace that a launcher does not have yet",
     "spmv": "merge_path needs a workspace that a launcher does not have yet",

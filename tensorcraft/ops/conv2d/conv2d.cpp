@@ -10,13 +10,12 @@
 #include "tensorcraft/ops/conv2d/plan.h"
 #include "tensorcraft/ops/conv2d/problem.hpp"
 
-#include <limits>
-
 namespace tensorcraft {
 namespace kernel::conv2d {
 namespace {
 
-constexpr std::string_view kFolder = "conv2d", kDepthwise = "depthwise_conv2d", kIm2col = "im2col";
+constexpr std::string_view kFolder = "conv2d", kDepthwiseName = "depthwise_conv2d",
+                           kIm2colName{"im2col"};
 
 constexpr ConfigField kFields[] = {
     {"threads"}, {"activation", op::EnumNames<ConvActivation>::names},
@@ -26,10 +25,6 @@ constexpr ConfigField kFields[] = {
     {"block_n"}, {"block_k"},
     {"warp_m"},  {"warp_n"},
     {"stages"},  {"consumers"}};
-
-Divider divider_of(int64_t n) {
-  return Divider::of(std::clamp<int64_t>(n, 1, std::numeric_limits<int32_t>::max()));
-}
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   Params p{
@@ -72,7 +67,7 @@ const op::HostVariant<Problem> kHost[] = {
 
 // depthwise_conv2d has a group a channel.
 int64_t groups_of(std::string_view op, const TensorView& x, const Conv2dOptions& o) {
-  if (op != kDepthwise) return o.groups;
+  if (op != kDepthwiseName) return o.groups;
   if (o.groups != 1)
     fail(ErrorKind::value, op, ": it has a group for each channel; leave groups out");
   return std::max<int64_t>(1, x.shape(3));
@@ -145,9 +140,11 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Conv2dOp
 Problem check(const op::Call<Conv2dOptions>& call) { return check_as(kFolder, call); }
 std::vector<op::OutputSpec> infer_depthwise(std::span<const TensorView> in,
                                             const Conv2dOptions& o) {
-  return infer_as(kDepthwise, in, o);
+  return infer_as(kDepthwiseName, in, o);
 }
-Problem check_depthwise(const op::Call<Conv2dOptions>& call) { return check_as(kDepthwise, call); }
+Problem check_depthwise(const op::Call<Conv2dOptions>& call) {
+  return check_as(kDepthwiseName, call);
+}
 
 op::Cost cost(const Problem& q) {
   op::Cost c{
@@ -182,13 +179,13 @@ const op::HostVariant<Im2colProblem> kIm2colHost[] = {
 };
 
 op::Window im2col_window(const TensorView& x, const Im2colOptions& o) {
-  return op::window_over(kIm2col, x, op::to_pair(kIm2col, "window", o.window),
+  return op::window_over(kIm2colName, x, op::to_pair(kIm2colName, "window", o.window),
                          {o.stride, o.padding, o.dilation});
 }
 
 std::vector<op::OutputSpec> infer_im2col(std::span<const TensorView> in, const Im2colOptions& o) {
-  op::check_dtype(kIm2col, "x", in[0], {DType::float32, DType::float16, DType::bfloat16});
-  const TensorView x = op::as_nhwc(kIm2col, "x", in[0], o.layout);
+  op::check_dtype(kIm2colName, "x", in[0], {DType::float32, DType::float16, DType::bfloat16});
+  const TensorView x = op::as_nhwc(kIm2colName, "x", in[0], o.layout);
   const op::Window w = im2col_window(x, o);
   const int64_t positions = w.rows.out * w.columns.out;
   const int64_t elements = w.rows.taps * w.columns.taps * x.shape(3);
@@ -199,8 +196,8 @@ std::vector<op::OutputSpec> infer_im2col(std::span<const TensorView> in, const I
 
 Im2colProblem check_im2col(const op::Call<Im2colOptions>& call) {
   const op::OutputSpec spec = infer_im2col(call.inputs, call.options)[0];
-  op::check_like(kIm2col, "out", call.out(), spec.dtype, spec.shape);
-  const TensorView x = op::as_nhwc(kIm2col, "x", call.in(), call.options.layout);
+  op::check_like(kIm2colName, "out", call.out(), spec.dtype, spec.shape);
+  const TensorView x = op::as_nhwc(kIm2colName, "x", call.in(), call.options.layout);
   return {call.out(), x, im2col_window(x, call.options), call.options.layout};
 }
 
@@ -254,14 +251,14 @@ const op::Definition<Problem, Options> kConv2d = definition(
     "(filters, channels / groups, taps, taps), or channels last", infer, check,
     op::make_ladder<rung_call, kRungs, instances, complete>(kFolder, kFields));
 const op::Definition<Problem, Options> kDepthwiseConv2d =
-    definition(kDepthwise, "Convolution of each channel by itself.",
+    definition(kDepthwiseName, "Convolution of each channel by itself.",
                "conv2d with a group for each channel: w has one channel, and as many filters as x "
                "channels or a multiple.",
                "(filters, 1, taps, taps), or channels last", infer_depthwise, check_depthwise,
                op::make_ladder<rung_call, kDepthwiseRungs, instances>(kFolder, kFields));
 
 const op::Definition<Im2colProblem, Im2colOptions> kIm2colDefinition{
-    .name = kIm2col,
+    .name = kIm2colName,
     .group = "convolution",
     .summary = "The windows of images as a matrix.",
     .details =

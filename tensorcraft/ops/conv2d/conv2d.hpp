@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/source_location.hpp"
-#include "tensorcraft/device/conv_activation.h"
+#include "tensorcraft/op/conv_activation.hpp"
 #include "tensorcraft/op/window.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
 #include <string_view>
-
-template <>
-struct tensorcraft::op::EnumNames<tensorcraft::ConvActivation> {
-  static constexpr std::array<std::string_view, 6> names = {"none", "relu", "relu6",
-                                                            "gelu", "silu", "hard_swish"};
-};
 
 namespace tensorcraft {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/interrupt.hpp"
+#include "tensorcraft/op/host/conv_activation.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/gemm.hpp"
@@ -8,7 +9,6 @@
 #include "tensorcraft/ops/conv2d/problem.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -22,49 +22,9 @@ constexpr int64_t kPlacesOfBlock = 256;  // of one product: its windows stay in 
 constexpr int64_t kFewBlocks = 32;       // one product for all threads takes fewer
 constexpr int64_t kFloatsOfBuffers = int64_t(1) << 24;  // of a product that all threads share
 
-double activate(ConvActivation activation, double x) {
-  const auto between_0_and_6 = [](double v) { return std::isnan(v) ? v : std::clamp(v, 0.0, 6.0); };
-  switch (activation) {
-    case ConvActivation::none:
-      return x;
-    case ConvActivation::relu:
-      return host::activate(Activation::relu, x);
-    case ConvActivation::relu6:
-      return between_0_and_6(x);
-    case ConvActivation::gelu:
-      return host::activate(Activation::gelu, x);
-    case ConvActivation::silu:
-      return host::activate(Activation::silu, x);
-    case ConvActivation::hard_swish:
-      return x * (between_0_and_6(x + 3) / 6);
-  }
-  return x;
-}
-
-TC_HOST_CLONES void clip_row(float* x, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {  // a NaN fails both comparisons
-    x[i] = x[i] < 0 ? 0 : x[i];
-    x[i] = x[i] > 6 ? 6 : x[i];
-  }
-}
-
 // to += a b
 TC_HOST_CLONES void add_products(float* to, const float* a, const float* b, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] += a[i] * b[i];
-}
-
-void activate_row(ConvActivation activation, float* x, int64_t n) {
-  if (activation == ConvActivation::relu) host::row_activate(x, x, Activation::relu, n);
-  if (activation == ConvActivation::gelu) host::row_activate(x, x, Activation::gelu, n);
-  if (activation == ConvActivation::silu) host::row_activate(x, x, Activation::silu, n);
-  if (activation == ConvActivation::relu6) clip_row(x, n);
-  if (activation == ConvActivation::hard_swish) {
-    float* factor = host::scratch(Slot::row_d, n);
-    host::row_scale(factor, x, 1, 3, n);
-    clip_row(factor, n);
-    host::row_scale(factor, factor, 1.0f / 6.0f, 0, n);
-    host::row_multiply(x, factor, n);
-  }
 }
 
 const std::byte* address(const TensorView& t, const ImageStrides& at, int64_t n, int64_t y,
@@ -121,7 +81,7 @@ class Convolution {
                      last_ ? residual_at_.channel : residual_at_.column, n);
       host::row_add(x, add, n);
     }
-    activate_row(q_.activation, x, n);
+    host::row_activate(q_.activation, x, n);
     host::store_row(const_cast<std::byte*>(address(q_.out, out_at_, sample, row, column, filter)),
                     x, dtype_, last_ ? out_at_.channel : out_at_.column, n);
   }
@@ -390,7 +350,7 @@ void reference(const Problem& q) {
             }
           if (q.bias) sum += bias[f];
           if (q.residual) sum += residual[i];
-          out.set(i, activate(q.activation, sum));
+          out.set(i, host::activate(q.activation, sum));
         }
 }
 

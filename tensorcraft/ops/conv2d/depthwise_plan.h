@@ -54,7 +54,7 @@ constexpr Config sliding_config(int taps, int stride, ConvActivation activation)
           .stages = taps == 5 && stride == 1 ? 3 : 4};
 }
 // Blocks of a multiprocessor, by their registers.
-inline int sliding_blocks(const Config& c, const Given& given) {
+constexpr int sliding_blocks(const Config& c, const Given& given) {
   return given.element_bytes == 4 ? 3 : c.taps == 3 ? 5 : 4;
 }
 
