@@ -292,9 +292,9 @@ class Call {
     if (host.size()) {
       const WithoutGil released;
       if (stream_.is_capturing())
-        fill_in_graph(view.data(), host);
+        fill_in_graph(view.writable_data(), host);
       else  // pageable memory: the driver has read it when the call returns
-        cuda::copy_async(view.data(), host.data(), host.nbytes(), stream_);
+        cuda::copy_async(view.writable_data(), host.data(), host.nbytes(), stream_);
     }
     const PyTensor t = own(std::move(copy), stream_);
     a.view = host.shape() == shape ? t.view : t.view.broadcast_to(shape);

@@ -60,6 +60,12 @@ void Elements::set(int64_t index, double value) const {
   });
 }
 
+std::vector<double> Elements::all() const {
+  std::vector<double> values(size_t(view_.size()));
+  for (int64_t i = 0; i < view_.size(); ++i) values[size_t(i)] = (*this)[i];
+  return values;
+}
+
 int64_t Elements::integer(int64_t index) const {
   const std::byte* at = address(index);
   if (view_.dtype() == DType::bool_) return *at != std::byte(0);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace tensorcraft::host {
 
@@ -15,6 +16,7 @@ class Elements {
   explicit Elements(const TensorView& view) : view_(view) {}
   double operator[](int64_t index) const;
   void set(int64_t index, double value) const;  // rounds to the dtype, once
+  std::vector<double> all() const;              // for loops that read each of them often
   // The same for an integer dtype or bool, as a double does not hold every value. Setting keeps the
   // low bits; a bool becomes != 0.
   int64_t integer(int64_t index) const;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/gemm.hpp"
@@ -366,7 +367,8 @@ class Convolution {
 void cpu(const Problem& q) { Convolution(q).run(); }
 
 void reference(const Problem& q) {
-  const host::Elements x(q.x), w(q.w), out(q.out), bias(q.bias.value_or(q.out)),
+  const std::vector<double> x = host::Elements(q.x).all(), w = host::Elements(q.w).all();
+  const host::Elements out(q.out), bias(q.bias.value_or(q.out)),
       residual(q.residual.value_or(q.out));
   const WindowAxis &rows = q.window.rows, &columns = q.window.columns;
   const int64_t channels = q.channels(), all = q.x.shape(3), filters = q.w.shape(0);
@@ -375,6 +377,7 @@ void reference(const Problem& q) {
     for (int64_t y = 0; y < rows.out; ++y)
       for (int64_t column = 0; column < columns.out; ++column)
         for (int64_t f = 0; f < filters; ++f, ++i) {
+          check_interrupt();
           double sum = 0;
           for (int64_t r = 0; r < rows.taps; ++r)
             for (int64_t s = 0; s < columns.taps; ++s) {
@@ -382,8 +385,8 @@ void reference(const Problem& q) {
               const bool inside = rows.has(iy) && columns.has(ix);
               const int64_t pixel = (n * rows.in + iy) * columns.in + ix;
               for (int64_t c = 0; c < channels; ++c)
-                sum += (inside ? x[pixel * all + f / q.filters() * channels + c] : 0.0) *
-                       w[((f * rows.taps + r) * columns.taps + s) * channels + c];
+                sum += (inside ? x[size_t(pixel * all + f / q.filters() * channels + c)] : 0.0) *
+                       w[size_t(((f * rows.taps + r) * columns.taps + s) * channels + c)];
             }
           if (q.bias) sum += bias[f];
           if (q.residual) sum += residual[i];

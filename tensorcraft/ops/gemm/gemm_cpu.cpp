@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/gemm/problem.hpp"
 
+#include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/op/expression/evaluate.hpp"
 #include "tensorcraft/op/host/code_rows.hpp"
 #include "tensorcraft/op/host/elements.hpp"
@@ -398,17 +399,20 @@ void set_codes(const Problem& q, const TensorView& finished) {
 void reference(const Problem& q) {
   std::optional<Tensor> sums;  // that an expression takes, or that become codes
   if (q.expression || q.has_codes()) sums.emplace(DType::float32, q.d.shape(), Device::cpu());
-  const host::Elements a(q.a), b(q.b), d(sums ? sums->view() : q.d), c(q.c.value_or(q.d)),
+  const std::vector<double> a = host::Elements(q.a).all(), b = host::Elements(q.b).all();
+  const host::Elements d(sums ? sums->view() : q.d), c(q.c.value_or(q.d)),
       bias(q.bias.value_or(q.d));
   const int64_t m = q.m(), n = q.n(), k = q.k(), columns = q.b_columns();
   const ReferenceScales scales(q);
   const auto sum_at = [&](int64_t entry, int64_t row, int64_t col) {
+    check_interrupt();
     double sum = 0;
     const double a_zero = line_value(q.a_zero, row % m, 0), b_zero = line_value(q.b_zero, col, 0);
     for (int64_t first = 0; first < k; first += kScaleBlock) {
       double part = 0;
       for (int64_t i = first; i < std::min(k, first + kScaleBlock); ++i)
-        part += (a[row * k + i] - a_zero) * (b[(entry * k + i) * columns + col] - b_zero);
+        part += (a[size_t(row * k + i)] - a_zero) *
+                (b[size_t((entry * k + i) * columns + col)] - b_zero);
       sum += part * scales.of_block(row % m, col, first / kScaleBlock);
     }
     double x = double(q.alpha) * scales.of_all(row % m, col) * sum;
