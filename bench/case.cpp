@@ -4,10 +4,10 @@
 #include "bench/results.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/nearest.hpp"
+#include "tensorcraft/core/to_number.hpp"
 #include "tensorcraft/ops/all.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 namespace tensorcraft::bench {
@@ -136,17 +136,15 @@ std::map<std::string, int64_t> parse_numbers(std::string_view command, std::stri
   const std::vector<std::string> arrays = arrays_of(op);
   for (const std::string_view text : texts) {
     const size_t equals = std::min(text.find('='), text.size());
-    const std::string_view digits = text.substr(std::min(equals + 1, text.size()));
-    int64_t number = 0;
-    const auto [stop, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (code != std::errc() || stop != digits.data() + digits.size() || number < 1)
+    const auto number = to_number<int64_t>(text.substr(std::min(equals + 1, text.size())));
+    if (number.value_or(0) < 1)
       fail(ErrorKind::value, command, ": ", option,
            " is NAME=NUMBER, the number at least 1, got \"", text, '"');
     const std::string name(text.substr(0, equals));
     if (std::ranges::find(arrays, name) == arrays.end())
       fail(ErrorKind::value, command, ": ", option, " names \"", name, "\", which is no array of ",
            op, "; give one of ", joined(arrays, ", "));
-    numbers[name] = number;
+    numbers[name] = *number;
   }
   return numbers;
 }

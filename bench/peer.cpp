@@ -9,20 +9,12 @@
 #include <cstring>
 
 namespace tensorcraft::bench {
-namespace {
-
-PeerCall open_cusparse(const PeerProblem&) {
-  return {{}, "there is no sparse operator to hold it against", false};
-}
-
-}  // namespace
 
 const std::vector<Peer>& peers() {
   static const std::vector<Peer> all{{"copy", open_copy},
                                      {"cublaslt", open_cublaslt},
                                      {"cublaslt+kernel", open_cublaslt_and_kernel},
-                                     {"cudnn", open_cudnn},
-                                     {"cusparse", open_cusparse}};
+                                     {"cudnn", open_cudnn}};
   return all;
 }
 

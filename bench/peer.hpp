@@ -33,7 +33,7 @@ struct Peer {
   PeerCall (*open)(const PeerProblem& problem);
 };
 
-// All of them: copy, cublaslt, cublaslt+kernel, cudnn, cusparse.
+// All of them: copy, cublaslt, cublaslt+kernel, cudnn.
 const std::vector<Peer>& peers();
 
 PeerCall open_copy(const PeerProblem& problem);

@@ -323,8 +323,7 @@ Command bench_command() {
             &a->only},
            {"--variant", "one by name, or all; without it the chosen one", &a->variant},
            {"--peer",
-            "copy (without it), cublaslt, cublaslt+kernel, cudnn, cusparse, all, none; may be "
-            "repeated",
+            "copy (without it), cublaslt, cublaslt+kernel, cudnn, all, none; may be repeated",
             &a->peers},
            {"--device", "cpu or a GPU of this machine; else the default device", &a->device},
            {"--warm", "use the same arrays each time; else they are never in the cache", &a->warm},

@@ -2,6 +2,7 @@
 #include "cli/command.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <sstream>
 
@@ -15,7 +16,7 @@ bool is_named(const Option& option) { return option.name.starts_with("--"); }
 // What may follow a command: its commands, options and choices by position.
 std::string words_of(const Command& command) {
   std::vector<std::string> words;
-  for (const Command& inner : command.commands) words.push_back(inner.name);
+  std::ranges::transform(command.commands, std::back_inserter(words), &Command::name);
   for (const Option& option : command.options) {
     if (is_named(option)) words.push_back(option.name);
     if (!is_named(option)) words.insert(words.end(), option.choices.begin(), option.choices.end());
@@ -98,7 +99,7 @@ std::string fish_quoted(std::string_view text) {
 void write_fish(std::ostream& out, const Command& command, const std::string& when) {
   const std::string line = "complete -c tensorcraft -n " + fish_quoted(when);
   std::vector<std::string> names;
-  for (const Command& inner : command.commands) names.push_back(inner.name);
+  std::ranges::transform(command.commands, std::back_inserter(names), &Command::name);
   const std::string first =
       names.empty() ? when : when + "; and not __fish_seen_subcommand_from " + joined(names, " ");
   for (const Command& inner : command.commands) {

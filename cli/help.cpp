@@ -2,7 +2,10 @@
 #include "cli/command.hpp"
 
 #include "tensorcraft/core/config.hpp"
+#include "tensorcraft/core/error.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 
 namespace tensorcraft::cli {
@@ -14,8 +17,8 @@ int show_environment(Console& console) {
       "file\n"
       "is ~/.config/tensorcraft/config.json, or the one that TENSORCRAFT_CONFIG names.");
   for (const Setting& s : settings()) {
-    const std::string key(s.key), variable(s.environment);
-    console.print("\n" + (variable.empty() ? "" : variable + ", ") + "in the file: " + key);
+    const char* const comma = s.environment.empty() ? "" : ", ";
+    console.print(join("\n", s.environment, comma, "in the file: ", s.key));
     console.print("  " + std::string(s.meaning));
     console.print("  " + std::string(s.accepted) + "; default: " + std::string(s.default_text));
   }
@@ -52,7 +55,7 @@ int show(Console& console, const std::vector<std::string>& topic) {
 Command help_command(const std::vector<Command>& others) {
   const auto topic = std::make_shared<std::vector<std::string>>();
   std::vector<std::string> topics;
-  for (const Command& command : others) topics.push_back(command.name);
+  std::ranges::transform(others, std::back_inserter(topics), &Command::name);
   topics.emplace_back("environment");
   return {.name = "help",
           .help = "what a command does and takes, or what can be set: help environment",

@@ -16,6 +16,7 @@ namespace {
 
 pid_t start(const std::vector<std::string>& program) {
   std::vector<char*> words;
+  words.reserve(program.size() + 1);
   for (const std::string& word : program) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   pid_t child = 0;

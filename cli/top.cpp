@@ -49,6 +49,7 @@ std::string readable(const std::string& name, double value) {
 
 std::string numbers_of(const Item& item) {
   std::vector<std::string> parts;
+  parts.reserve(item.numbers.size());
   for (const auto& [name, value] : item.numbers) parts.push_back(readable(name, value));
   return joined(parts);
 }

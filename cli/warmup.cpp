@@ -78,6 +78,7 @@ int warm_up(Console& console, WarmupArguments& a) {
   const std::string problem = diagnose::cache_problem();
   if (!problem.empty()) fail(ErrorKind::io, "the cache folder cannot be used: ", problem);
   std::vector<Line> calls;
+  calls.reserve(a.calls.size());
   for (const std::string& call : a.calls) calls.push_back({"--call", call});
   if (!a.file.empty()) add_lines(calls, a.file);
   if (calls.empty()) fail(ErrorKind::value, "there is nothing to compile; give FILE or --call");

@@ -5,11 +5,11 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
-full=0 options=() build=build/release
+full=0 options=() build=build/release suite=(--preset release)
 for argument in "$@"; do
   case $argument in
     --full) full=1 ;;
-    --no-onednn) options=(--no-onednn) build=build/release-no-onednn ;;
+    --no-onednn) options=(--no-onednn) build=build/release-no-onednn suite=(--test-dir $build --output-on-failure) ;;
     *) sed -n '3,4s/^# //p' "$0"; exit 2 ;;
   esac
 done
@@ -57,7 +57,7 @@ if [ -z "${TENSORCRAFT_NVRTC:-}" ]; then
 fi
 unlabelled=(-LE gpu)
 if [ -e /dev/nvidiactl ]; then unlabelled=(); fi
-step "C++ tests" ctest --test-dir "$build" --output-on-failure -j2 --no-tests=error "${unlabelled[@]}"
+step "C++ tests" ctest "${suite[@]}" -j2 --no-tests=error "${unlabelled[@]}"
 step "SIMT tests, ASan and UBSan" scripts/simt.sh --build "$build" asan
 step "SIMT tests, race build" scripts/simt.sh --build "$build" race
 step "ThreadSanitizer" scripts/simt.sh --build "$build" threads

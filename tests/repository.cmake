@@ -28,10 +28,12 @@ add_test(NAME cli11 COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DWORK
 add_test(NAME google_benchmark COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR}
                                        -DWORK=${CMAKE_CURRENT_BINARY_DIR}/google_benchmark
                                        -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/google_benchmark_test.cmake)
+add_test(NAME nanobind COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DWORK=${CMAKE_CURRENT_BINARY_DIR}/nanobind
+                               -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/nanobind_test.cmake)
 add_test(NAME library COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:tensorcraft>
                               -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/library_test.cmake)
 set_tests_properties(layers budgets quotes waits operator_pages links results ladder_picture kernels_table environment_page
-                     requirements_page cuda_toolkit compiler googletest cli11 google_benchmark library
+                     requirements_page cuda_toolkit compiler googletest cli11 google_benchmark nanobind library
                      PROPERTIES LABELS cpu TIMEOUT 300)
 # Users' programs are built without a sanitizer, and its library must be the first of a process.
 if(NOT CMAKE_CXX_FLAGS MATCHES "sanitize")

@@ -4,11 +4,11 @@
 #include "tensorcraft/core/device.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/nearest.hpp"
+#include "tensorcraft/core/to_number.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -89,11 +89,9 @@ bool parse_flag(const Given& given) {
 }
 
 int64_t parse_number(const Given& given, int64_t largest) {
-  int64_t value = 0;
-  const char* end = given.text.data() + given.text.size();
-  const auto [stop, code] = std::from_chars(given.text.data(), end, value);
-  if (code != std::errc() || stop != end || value < 0 || value > largest) fail_value(given);
-  return value;
+  const auto value = to_number<int64_t>(given.text);
+  if (!value || *value < 0 || *value > largest) fail_value(given);
+  return *value;
 }
 
 std::string parse_device_name(const Given& given) {

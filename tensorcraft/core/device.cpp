@@ -2,8 +2,8 @@
 #include "tensorcraft/core/device.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/to_number.hpp"
 
-#include <charconv>
 #include <ostream>
 
 namespace tensorcraft {
@@ -33,12 +33,9 @@ Device parse_device(std::string_view text) {
   if (text == "simt") return Device::simt();
   if (text == "cuda") return Device::cuda(0);
   constexpr std::string_view prefix = "cuda:";
-  if (text.starts_with(prefix)) {
-    int index = -1;
-    const char* end = text.data() + text.size();
-    const auto [stop, code] = std::from_chars(text.data() + prefix.size(), end, index);
-    if (code == std::errc() && stop == end && index >= 0) return Device::cuda(index);
-  }
+  if (text.starts_with(prefix))
+    if (const auto index = to_number<int>(text.substr(prefix.size())); index && *index >= 0)
+      return Device::cuda(*index);
   fail(ErrorKind::value, "device \"", text,
        "\" is not known; use \"cpu\", \"cuda\", \"cuda:N\" or \"simt\"");
 }

@@ -3,9 +3,9 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/nearest.hpp"
+#include "tensorcraft/core/to_number.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <sstream>
 
 namespace tensorcraft::diagnose {
@@ -22,10 +22,9 @@ struct Given {
 
 template <class T>
 T parse_number(const Given& given, std::string_view text, std::string_view expected) {
-  T value{};
-  const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || stop != text.data() + text.size()) refuse(given, expected);
-  return value;
+  const auto value = to_number<T>(text);
+  if (!value) refuse(given, expected);
+  return *value;
 }
 
 DType parse_type(const Given& given, std::string_view text) {
@@ -107,10 +106,7 @@ std::string_view trimmed(std::string_view text) {
 
 std::variant<std::monostate, bool, int64_t, double> parse_value(const Given& given) {
   if (given.text == "True" || given.text == "False") return given.text == "True";
-  const char *begin = given.text.data(), *end = begin + given.text.size();
-  int64_t whole = 0;
-  if (const auto r = std::from_chars(begin, end, whole); r.ptr == end && r.ec == std::errc())
-    return whole;
+  if (const auto whole = to_number<int64_t>(given.text)) return *whole;
   return parse_number<double>(given, given.text, "a number of 64 bits, True or False");
 }
 

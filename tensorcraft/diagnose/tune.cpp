@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/core/log.hpp"
+#include "tensorcraft/core/to_number.hpp"
 #include "tensorcraft/core/usable_cores.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/diagnose/timing.hpp"
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <charconv>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -33,11 +33,7 @@ struct Ranked {
 
 int number_in(std::string_view config, std::string_view name) {
   for (const op::Setting& s : op::to_settings("tune", "config", config))
-    if (s.name == name) {
-      int value = 0;
-      std::from_chars(s.value.begin(), s.value.end(), value);
-      return value;
-    }
+    if (s.name == name) return to_number<int>(s.value).value_or(0);
   return 0;
 }
 

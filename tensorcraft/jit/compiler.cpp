@@ -4,11 +4,11 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/log.hpp"
+#include "tensorcraft/core/to_number.hpp"
 #include "tensorcraft/jit/machine_code.hpp"
 #include "tensorcraft/jit/user_source.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <utility>
@@ -37,9 +37,7 @@ size_t number_before(std::string_view line, std::string_view words) {
   if (end == line.npos) return 0;
   size_t begin = end;
   while (begin > 0 && line[begin - 1] >= '0' && line[begin - 1] <= '9') --begin;
-  size_t number = 0;
-  std::from_chars(line.data() + begin, line.data() + end, number);
-  return number;
+  return to_number<size_t>(line.substr(begin, end - begin)).value_or(0);
 }
 
 template <class Function>

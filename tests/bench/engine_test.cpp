@@ -115,9 +115,9 @@ TEST(EngineOnTheCpu, OneCaseAloneThrowsWhatIsWrongWithIt) {
 
 TEST(EngineOnTheCpu, APeerWithoutTheOperatorSaysSoWhereItIsNamed) {
   Settings settings = on_cpu();
-  settings.peers = {"cusparse"};
+  settings.peers = {"cublaslt"};
   const Row row = run_lines({"relu 4"}, settings).rows.back();
-  EXPECT_EQ(row.candidate, "cusparse");
+  EXPECT_EQ(row.candidate, "cublaslt");
   EXPECT_TRUE(row.error.starts_with("n/a: ")) << row.error;
   EXPECT_FALSE(row.failed());
   settings.peers = {"all"};

@@ -226,6 +226,33 @@ TEST(CopyBox, CompilesForEveryRank) {
   EXPECT_TRUE(result.ok) << result.log;
 }
 
+// T4: elements of a cache are read and written once, by the widest instructions that say so.
+TEST(TransferHicache, StreamsSixteenBytesAnInstruction) {
+  if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
+  const op::Operator& transfer = find_operator("transfer_hicache_one_layer");
+  std::vector<TensorView> inputs;  // apart, and never read
+  for (uintptr_t i = 0; i < 6; ++i) {
+    void* const at = reinterpret_cast<void*>((i + 1) << 40);
+    if (i == 2 || i == 5)
+      inputs.emplace_back(at, DType::int64, Dims{4});
+    else
+      inputs.emplace_back(at, DType::bfloat16, Dims{8, 128});
+  }
+  const TensorView& out = inputs[0];
+  const std::vector<op::Value> options(transfer.description().options.size());
+  for (const char* number : {"80", "90a"}) {
+    const auto e = transfer.explain({&out, 1}, {inputs, options},
+                                    device_info_of_arch(std::string("sm_") + number));
+    EXPECT_EQ(e.variant, "vectorized");
+    const auto row = std::ranges::find(e.variants, e.variant,
+                                       [](const op::Considered& r) { return r.variant.name; });
+    ASSERT_TRUE(row != e.variants.end() && row->plan);
+    const std::string ptx = ptx_of(row->plan->main().kernel, number);
+    for (const char* instruction : {"ld.global.cs.v4.b32", "st.global.cs.v4.b32"})
+      EXPECT_GE(count_of(instruction, ptx), 2) << instruction << " for " << number;
+  }
+}
+
 TEST(AsyncWrappers, Compile) {
   if (!cuda::nvrtc_available()) GTEST_SKIP() << cuda::nvrtc_problem();
   const auto result = test::compile_for_hopper(

@@ -180,7 +180,7 @@ TEST(TransferHicache, ATokenOutsideACacheIsRefusedByWhatTheHostSees) {
             transfer_hicache_one_layer(k_dst, v_dst, tokens({0, bad}, place), k, k,
                                        tokens({0, 1}, place), {.variant = variant});
           },
-          on_host ? join("transfer_hicache: idx_dst: element 1 is ", bad,
+          on_host ? join("transfer_hicache_one_layer: idx_dst: element 1 is ", bad,
                          ", expected [0, 2), the tokens of k_dst and v_dst")
                   : join("transfer_hicache: a token of idx_dst is ", bad, ", expected [0, 2)"));
       if (on_host) {

@@ -2,9 +2,11 @@
 """What an import may cost, and what a forked child can do."""
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,6 +45,35 @@ print("libnvrtc" in open("/proc/self/maps").read())
 def test_import_adds_at_most_150_ms_to_that_of_numpy() -> None:
     code = "import numpy, time; t = time.perf_counter(); import tensorcraft; print((time.perf_counter() - t) * 1e3)"
     assert min(float(child(code)[0]) for _ in range(5)) <= 150
+
+
+COMPILE = """
+import re, numpy as np, tensorcraft as tc
+compiled = not tc.explain("relu", np.ones(8, np.float32), arch="sm_90a").kernels[0].problem
+maps = {line.split()[-1] for line in open("/proc/self/maps") if "/" in line}
+print(compiled, tc.__file__, *sorted(m for m in maps if re.search("nvrtc|cudart|/cuda|nvidia", m)))
+"""
+
+
+def test_nvrtc_beside_the_package_is_all_that_a_kernel_needs(tmp_path: Path) -> None:
+    """No toolkit, no variable that names one, no compiler: NVRTC that lies beside the library goes before any other."""
+
+    def compile_with(**environment: str) -> list[str]:
+        command = [sys.executable, "-c", COMPILE]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+    compiled, _, *found = compile_with(**{**os.environ, "TENSORCRAFT_CACHE_DIR": str(tmp_path / "cache")})
+    files = {Path(file).parent for file in found if "libnvrtc" in file}
+    if compiled != "True" or not files:
+        pytest.skip("there is no NVRTC")
+    package = tmp_path / "tensorcraft"
+    shutil.copytree(Path(tc.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in files.pop().glob("libnvrtc*"):
+        if "alt" not in file.name:
+            shutil.copy(file, package, follow_symlinks=False)
+    compiled, place, *found = compile_with(PATH="/nonexistent", HOME=str(tmp_path), PYTHONPATH=str(tmp_path))
+    assert (compiled, place) == ("True", str(package / "__init__.py"))
+    assert found and {Path(file).parent for file in found} == {package}, found
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -92,6 +92,19 @@ def test_every_page_is_listed():
     assert {page.name for page in docs.glob("*.md")} - {"README.md"} == listed
 
 
+@pytest.mark.parametrize(("file", "pattern", "words"), [
+    ("CMakeLists.txt", r"cmake_minimum_required\(VERSION ([\d.]+)\)", "CMake {}"),
+    ("cmake/compiler.cmake", r"(GCC \d+, Clang \d+) with", "{}"),
+    ("pyproject.toml", r'requires-python = ">=([\d.]+)"', "Python {}."),
+    ("cmake/cuda_toolkit.cmake", r"TENSORCRAFT_CUDA_MINIMUM ([\d.]+)\)", "| {} or newer, when you build |"),
+    ("tensorcraft/cuda/driver.cpp", r"kInterface = (\d+)000;", "| CUDA {}.0 or newer |"),
+])  # fmt: skip
+def test_the_page_of_install_says_what_the_build_and_the_library_ask_for(file, pattern, words):
+    root = Path(__file__).parents[2]
+    asked = re.search(pattern, (root / file).read_text())[1].replace(", Clang", " or Clang")
+    assert words.format(asked) in (root / "docs" / "install.md").read_text()
+
+
 OPS = Path(__file__).parents[2] / "tensorcraft" / "ops"
 HEADER = re.compile(r'#include "(tensorcraft/[^"]+)"')
 WAITS = re.compile(

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 PRESETS = json.loads((ROOT / "CMakePresets.json").read_text())
 NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 CONFIGURE = {p["name"]: p for p in PRESETS["configurePresets"]}
+OLDEST_CMAKE = ROOT / ".venv" / "bin" / "cmake"
 
 
 def test_cmake_lists_them():
@@ -108,6 +109,38 @@ def test_machine_code_of_a_profile_build_has_lines(options, tmp_path):
         kept = [w for w in flags if lines or w not in ("-g", "-lineinfo")]
         subprocess.run([NVCC, *kept, "-cubin", "-arch=sm_90a", "-o", "a.cubin", "a.cu"], cwd=tmp_path, check=True, timeout=600)
         assert (b".debug_line" in (tmp_path / "a.cubin").read_bytes()) == lines
+
+
+@pytest.mark.skipif(not OLDEST_CMAKE.exists(), reason="setup.sh --dev has not run in this tree")
+def test_the_oldest_cmake_configures_all(tmp_path):
+    required = re.match(r"cmake_minimum_required\(VERSION ([\d.]+)\)", (ROOT / "CMakeLists.txt").read_text())[1]
+    version = subprocess.run([OLDEST_CMAKE, "--version"], capture_output=True, text=True, check=True).stdout
+    assert version.startswith(f"cmake version {required}."), version
+    configure = [OLDEST_CMAKE, "--preset", "release", "-B", tmp_path, "-DTENSORCRAFT_BUILD_TESTS=ON"]
+    done = subprocess.run(configure, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads((tmp_path / "compile_commands.json").read_text())) > 300
+
+
+FAILING = """cmake_minimum_required(VERSION 3.23)
+project(failing LANGUAGES NONE)
+enable_testing()
+add_test(NAME failing COMMAND ${CMAKE_COMMAND} -E cat ${CMAKE_SOURCE_DIR}/text absent)
+"""
+
+
+@pytest.mark.parametrize("preset", [p["name"] for p in PRESETS["testPresets"]])
+def test_a_preset_configures_builds_and_shows_what_a_failing_test_prints(tmp_path, preset):
+    """In a project of one test: a whole build of each preset takes too long to be made for this."""
+    (tmp_path / "CMakePresets.json").write_text(json.dumps(PRESETS))
+    (tmp_path / "CMakeLists.txt").write_text(FAILING)
+    (tmp_path / "text").write_text("what it prints")
+    folder = next(p["configurePreset"] for p in PRESETS["testPresets"] if p["name"] == preset)
+    for command in (["cmake", "--preset", folder], ["cmake", "--build", "--preset", folder]):
+        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    done = subprocess.run(["ctest", "--preset", preset], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (tmp_path / "build" / folder / "build.ninja").exists()
+    assert done.returncode != 0 and "what it prints" in done.stdout
 
 
 @pytest.mark.parametrize("preset", [p["name"] for p in PRESETS["testPresets"]])

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/dtype.hpp"
+#include "tensorcraft/core/error.hpp"
+
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -10,6 +13,20 @@ namespace tensorcraft::test {
 struct ToleranceConfig {
   double rtol = 1e-5;
   double atol = 1e-8;
+
+  // What elementwise operators are held to.
+  static ToleranceConfig of(DType dtype) {
+    switch (dtype) {
+      case DType::float32:
+        return {};
+      case DType::float16:
+        return {1e-3, 1e-3};
+      case DType::bfloat16:
+        return {1e-2, 1e-2};
+      default:
+        fail(ErrorKind::value, "ToleranceConfig: there is none of ", dtype);
+    }
+  }
 };
 
 // What a comparison found; prints as one sentence for a failing test.

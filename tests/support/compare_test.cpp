@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/device/float16.cuh"
+#include "tests/support/tolerance.hpp"
 
 #include <cmath>
 #include <limits>
@@ -80,6 +81,29 @@ TEST(Compare, ValidationSaysTheLargestDifference) {
   EXPECT_FALSE(validate_kernel_correctness(got, expected, 2, {.rtol = 0.1, .atol = 0}, out));
   EXPECT_EQ(out.str(),
             "Validation passed. Max difference: 0.5\nValidation failed. Max difference: 0.5\n");
+}
+
+// The worst by the tolerance is neither the largest absolute nor the largest relative error.
+TEST(Tolerance, AFailureNamesTheWorstElementAndTheLargestErrors) {
+  const std::vector<float> expected = {0.25f, 3, 16}, same = {0.25f, 3, 16};
+  EXPECT_EQ(compare(same, expected, {1e-6}), "");
+  EXPECT_EQ(compare({1, 6, 20}, expected, {0.125}),
+            "element 1 is 6.000000, expected 3.000000 (1.935532 times the tolerance 0.125000); max "
+            "abs error 4.000000, max rel error 3.000000");
+  const float nan = float(kNaN);
+  EXPECT_EQ(compare({nan, nan}, {1, nan}, {1}),
+            "element 0 is nan, expected 1.000000 (inf times the tolerance 1.000000); max abs error "
+            "inf, max rel error inf");
+}
+
+TEST(ToleranceConfig, IsOfADtype) {
+  const auto allows = [](DType dtype, double got) {
+    return is_close(got, 1, ToleranceConfig::of(dtype));
+  };
+  EXPECT_TRUE(allows(DType::float32, 1 + 9e-6) && !allows(DType::float32, 1 + 2e-5));
+  EXPECT_TRUE(allows(DType::float16, 1 + 1.9e-3) && !allows(DType::float16, 1 + 2.1e-3));
+  EXPECT_TRUE(allows(DType::bfloat16, 1 + 0.019) && !allows(DType::bfloat16, 1 + 0.021));
+  EXPECT_THROW(ToleranceConfig::of(DType::int8), Error);
 }
 
 }  // namespace

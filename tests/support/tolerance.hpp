@@ -58,8 +58,8 @@ inline Tolerance with_code_steps(Tolerance t, DType out, double steps) {
   return t;
 }
 
-// Empty when every element is within the tolerance; else the worst one. NaN equals NaN, an infinity
-// equals itself, and nothing else is forgiven.
+// Empty when every element is within the tolerance; else the worst one, and the largest errors of
+// all. NaN equals NaN, an infinity equals itself, and nothing else is forgiven.
 inline std::string compare(const std::vector<float>& got, const std::vector<float>& expected,
                            Tolerance tolerance) {
   if (got.size() != expected.size()) return "sizes differ";
@@ -68,14 +68,16 @@ inline std::string compare(const std::vector<float>& got, const std::vector<floa
   for (const float x : expected)
     if (std::isfinite(x)) sum += double(x) * x, ++finite;
   const double rms = finite ? std::sqrt(sum / double(finite)) : 0;
-  double worst = 0;
+  double worst = 0, absolute = 0, relative = 0;
   size_t at = got.size();
   for (size_t i = 0; i < got.size(); ++i) {
     const double x = got[i], y = expected[i];
     if (std::isnan(x) && std::isnan(y)) continue;
     if (x == y) continue;
     const double allowed = tolerance.relative * (std::abs(y) + rms) + tolerance.absolute;
-    const double excess = std::abs(x - y) / std::max(allowed, 1e-300);
+    const double error = std::abs(x - y), excess = error / std::max(allowed, 1e-300);
+    absolute = std::isnan(error) ? INFINITY : std::max(absolute, error);
+    relative = std::isnan(error) || y == 0 ? INFINITY : std::max(relative, error / std::abs(y));
     if (!(excess <= std::max(worst, 1.0))) {
       at = i;
       worst = std::isnan(excess) ? INFINITY : excess;
@@ -84,7 +86,8 @@ inline std::string compare(const std::vector<float>& got, const std::vector<floa
   if (at == got.size()) return {};
   return "element " + std::to_string(at) + " is " + std::to_string(got[at]) + ", expected " +
          std::to_string(expected[at]) + " (" + std::to_string(worst) + " times the tolerance " +
-         std::to_string(tolerance.relative) + ")";
+         std::to_string(tolerance.relative) + "); max abs error " + std::to_string(absolute) +
+         ", max rel error " + std::to_string(relative);
 }
 
 }  // namespace tensorcraft::test

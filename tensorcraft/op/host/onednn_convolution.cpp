@@ -398,7 +398,7 @@ class Packing {
   void pack_part(int64_t filter, void* to_piece) {
     const int64_t piece = filter / cut_.filters, in_piece = filter % cut_.filters;
     const int64_t unit = units_[size_t(piece)];
-    const int64_t elements = c_.channels * c_.rows.taps * c_.columns.taps;
+    const int64_t elements = inputs_of_filter(c_);
     float* to = static_cast<float*>(to_piece) + in_piece / unit * unit * elements + in_piece % unit;
     const void* from = moved(c_.w, filter * c_.w_at.sample, c_.dtype);
     if (!transpose(to, spread_of_filter(c_, unit), static_cast<const float*>(from), c_.w_at.sample,

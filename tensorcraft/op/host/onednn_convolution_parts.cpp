@@ -12,8 +12,6 @@ namespace {
 
 constexpr int64_t kFewestRows = 2, kFewestFilters = 32;  // of a slice, if it has not all of them
 
-int64_t inputs_of_filter(const Convolution& c) { return c.channels * c.rows.taps * c.columns.taps; }
-
 Cut cut_into(const Convolution& c, int64_t by_images, int64_t by_rows, int64_t by_filters) {
   Cut cut{};
   cut.images = div_ceil(c.batch, by_images);
@@ -53,6 +51,8 @@ int64_t useful_threads(const Convolution& c, int threads) {
 }
 
 }  // namespace
+
+int64_t inputs_of_filter(const Convolution& c) { return c.channels * c.rows.taps * c.columns.taps; }
 
 Slice Cut::slice(const Convolution& c, int64_t i) const {
   const int64_t filter = i % by_filters * filters, row = i / by_filters % by_rows * rows;

@@ -44,6 +44,8 @@ ImageStrides channels_last(int64_t rows, int64_t columns, int64_t channels);
 // channels behind taps; all 0 if they have gaps.
 Spread spread_of_filter(const Convolution& c, int64_t unit);
 
+// Elements of a filter, which are the products of an output.
+int64_t inputs_of_filter(const Convolution& c);
 bool has_padding(const Convolution& c);
 bool has_finite_filters(const Convolution& c);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/nearest.hpp"
+#include "tensorcraft/core/to_number.hpp"
 #include "tensorcraft/ops/gemm/problem.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <vector>
 
 // How the option `config` of gemm is read.
@@ -35,9 +35,8 @@ void set_number(GemmConfig& config, const op::Setting& s, std::string_view op,
     fail(ErrorKind::value, op, ": ", name, " has no \"", s.name, "\"; it may have tile_m, tile_n, ",
          "tile_k, warp_m, warp_n, stages, cluster_m, cluster_n, consumers, split, schedule",
          did_you_mean(s.name, names));
-  int value = 0;
-  const auto [end, error] = std::from_chars(s.value.begin(), s.value.end(), value);
-  if (error != std::errc() || end != s.value.end() || value < 1)
+  const int value = to_number<int>(s.value).value_or(0);
+  if (value < 1)
     fail(ErrorKind::value, op, ": ", name, ": ", s.name, " must be a positive whole number, got ",
          s.value);
   config.*found->field = value;

@@ -316,7 +316,8 @@ Problem check_call(std::string_view op, const op::Call<Options>& call) {
   written[0] = k_out;
   written[1] = v_out;
   const Params p = checked(Arguments(written), o);
-  return {k_out,
+  return {op,
+          k_out,
           v_out,
           k_dst,
           v_dst,

@@ -7,18 +7,18 @@
 #include <cstring>
 
 namespace tensorcraft::kernel::transfer_hicache {
-void check_tokens(const Side& side, int64_t count, const char* name, const char* caches) {
+void check_tokens(const Side& side, int64_t count, const SideNames& names) {
   for (int64_t i = 0; i < count; ++i)
     if (const int64_t token = token_at(side, i); token < 0 || token >= side.places)
-      fail(ErrorKind::index, "transfer_hicache: ", name, ": element ", i, " is ", token,
-           ", expected [0, ", side.places, "), the tokens of ", caches);
+      fail(ErrorKind::index, names.op, ": ", names.indices, ": element ", i, " is ", token,
+           ", expected [0, ", side.places, "), the tokens of ", names.caches);
 }
 
 namespace {
 
-void check_tokens(const Params& p) {
-  check_tokens(p.dst, p.count, "idx_dst", kDstCaches);
-  check_tokens(p.src, p.count, "idx_src", kSrcCaches);
+void check_tokens(const Problem& q) {
+  check_tokens(q.params.dst, q.params.count, dst_names(q.op));
+  check_tokens(q.params.src, q.params.count, src_names(q.op));
 }
 
 void copy(const TensorView& to, const TensorView& from) {
@@ -37,7 +37,7 @@ void copy_caches(const Problem& q) {
 
 void cpu(const Problem& q) {
   const Params& p = q.params;
-  check_tokens(p);
+  check_tokens(q);
   copy_caches(q);
   constexpr int64_t kGrainElements = 64;
   host::parallel_for(p.count * p.layers, kGrainElements, [&](int64_t begin, int64_t end) {
@@ -55,7 +55,7 @@ void cpu(const Problem& q) {
 
 void reference(const Problem& q) {
   const Params& p = q.params;
-  check_tokens(p);
+  check_tokens(q);
   copy_caches(q);
   for (int64_t layer = 0; layer < p.layers; ++layer)
     for (int64_t i = 0; i < p.count; ++i)

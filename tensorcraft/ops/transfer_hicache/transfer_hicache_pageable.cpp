@@ -53,13 +53,12 @@ std::vector<int64_t> read_tokens(const Side& side, int64_t count, StreamRef stre
   return tokens;
 }
 
-HostSideRef host_side(const Side& side, int64_t count, StreamRef stream, const char* name,
-                      const char* caches) {
+HostSideRef host_side(const Side& side, int64_t count, StreamRef stream, const SideNames& names) {
   auto here = std::make_shared<HostSide>(side, read_tokens(side, count, stream));
   here->side.indices = here->tokens.data();
   here->side.index_step = 1;
   here->side.wide = 1;
-  check_tokens(here->side, count, name, caches);
+  check_tokens(here->side, count, names);
   return here;
 }
 
@@ -242,8 +241,8 @@ void run_pageable(const op::PageableCall<Problem>& call) {
   const Params& p = call.problem.params;
   if (p.count * p.layers * p.element_bytes == 0) return;
   // All tokens are looked at before anything is written.
-  const HostSideRef dst = host_side(p.dst, p.count, call.stream, "idx_dst", kDstCaches),
-                    src = host_side(p.src, p.count, call.stream, "idx_src", kSrcCaches);
+  const HostSideRef dst = host_side(p.dst, p.count, call.stream, dst_names(call.op)),
+                    src = host_side(p.src, p.count, call.stream, src_names(call.op));
   Relay(call, call.pageable.test(0) ? dst : nullptr, call.pageable.test(3) ? src : nullptr).run();
 }
 

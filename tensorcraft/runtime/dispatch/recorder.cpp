@@ -23,7 +23,7 @@ std::string_view to_string(Outcome outcome) {
 
 std::array<char, 40> Launch::short_name(std::string_view name) {
   std::array<char, 40> cut{};
-  std::copy_n(name.data(), std::min(name.size(), cut.size() - 1), cut.data());
+  std::ranges::copy(name.substr(0, cut.size() - 1), cut.begin());
   return cut;
 }
 

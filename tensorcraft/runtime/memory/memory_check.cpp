@@ -81,6 +81,7 @@ MemoryCheck::Finding MemoryCheck::take_back(Chunk& chunk, StreamRef stream) {
 
 std::vector<Chunk*> MemoryCheck::empty_quarantine() {
   std::vector<Chunk*> chunks;
+  chunks.reserve(quarantine_.size());
   for (const Kept& kept : quarantine_) chunks.push_back(kept.chunk);
   quarantine_.clear();
   return chunks;
