@@ -5,7 +5,7 @@
     python benchmarks/gpu_record.py FOLDER
 
 FOLDER/tests has the JSON of GoogleTest's programs (NAME.SHARD-of-COUNT.json) and the JUnit XML of pytest (NAME.xml),
-FOLDER the output of compute-sanitizer's tools (sanitizer_TOOL.log), as `scripts/gpu_test.sh run` leaves them. Writes FOLDER/gpu_tests.json. Exits with 1 if a test failed, if none ran, or
+FOLDER the output of compute-sanitizer's tools (sanitizer_TOOL.SHARD.log), as `scripts/gpu_test.sh run` leaves them. Writes FOLDER/gpu_tests.json. Exits with 1 if a test failed, if none ran, or
 if a shard left no file, since a program that crashes writes none.
 """
 
@@ -55,14 +55,15 @@ def lost_shards(folder: Path) -> list[str]:
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
-    """One row a program, the shards and the files of Python together."""
+    """One row a program, the shards and the files of Python together, and one a tool of compute-sanitizer."""
+    parts = [("tests/python" if file.suffix == ".xml" else file.name.split(".")[0], (junit if file.suffix == ".xml" else googletest)(file))
+             for file in sorted((folder / "tests").iterdir())]  # fmt: skip
+    parts += [(f"compute-sanitizer {log.name.split('.')[0].removeprefix('sanitizer_')}", sanitized(log))
+              for log in sorted(folder.glob("sanitizer_*.log"))]  # fmt: skip
     found: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for file in sorted(folder.iterdir()):
-        is_python = file.suffix == ".xml"
-        counts = junit(file) if is_python else googletest(file)
-        row = found["tests/python" if is_python else file.name.split(".")[0]]
+    for name, counts in parts:
         for key, value in counts.items():
-            row[key] += value
+            found[name][key] += value
     return [
         {
             "name": name,
@@ -76,21 +77,20 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def sanitized(log: Path) -> dict[str, Any]:
-    """The tests that ran under a tool, of which one failed for each error that the tool found."""
+def sanitized(log: Path) -> dict[str, float]:
+    """Counts of the tests that ran under a tool, of which one failed for each error that it found; all, if it did not end."""
     text = log.read_text()
     ran = re.search(r"^\[==========\] (\d+) tests? from .* ran\. \((\d+) ms", text, re.MULTILINE)
     skipped = re.search(r"^\[  SKIPPED \] (\d+) test", text, re.MULTILINE)
     errors = re.search(r"(?:ERROR SUMMARY: |RACECHECK SUMMARY: .*\()(\d+) error", text)
-    tests, left = int(ran[1]) if ran else 0, int(skipped[1]) if skipped else 0
-    failed = min(tests - left, int(errors[1])) if errors else tests - left
-    counts = {"tests": tests, "passed": tests - left - failed, "skipped": left, "failed": failed}
-    return {"name": f"compute-sanitizer {log.stem.removeprefix('sanitizer_')}", **counts, "seconds": round(int(ran[2]) / 1e3) if ran else 0}
+    tests, left = int(ran[1]) if ran else 1, int(skipped[1]) if skipped else 0
+    failed = min(tests - left, int(errors[1])) if errors and ran else tests - left
+    return {"tests": tests, "failed": failed, "skipped": left, "seconds": int(ran[2]) / 1e3 if ran else 0}
 
 
 def main() -> int:
     folder = Path(sys.argv[1])
-    rows = rows_of(folder / "tests") + [sanitized(log) for log in sorted(folder.glob("sanitizer_*.log"))]
+    rows = rows_of(folder)
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     write(str(folder / "gpu_tests.json"), f"tests on a GPU, {date}", rows, timing="seconds of all processes together")
     lost = lost_shards(folder / "tests")

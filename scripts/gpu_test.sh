@@ -74,12 +74,18 @@ python() {  # packaging and typing need what such a machine lacks; ten files run
 
 record() { python3 benchmarks/gpu_record.py "$results"; }
 
-sanitizer() {
-  local tool
+sanitizer() {  # each tool in shards, all side by side
+  local tool shard processes=() process
   for tool in memcheck initcheck synccheck racecheck; do
-    TC_TEST_TAG=smoke compute-sanitizer --tool $tool --error-exitcode 9 "$folder/ops_tests" --gtest_filter='*Conformance*' \
-      >"$results/sanitizer_$tool.log" 2>&1 || failed=1
-    say "$tool: $(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$results/sanitizer_$tool.log" | tail -1)"
+    for shard in 0 1 2; do
+      TC_TEST_TAG=smoke GTEST_TOTAL_SHARDS=3 GTEST_SHARD_INDEX=$shard compute-sanitizer --tool $tool --error-exitcode 9 \
+        "$folder/ops_tests" --gtest_filter='*Conformance*_cuda' >"$results/sanitizer_$tool.$shard.log" 2>&1 &
+      processes+=($!)
+    done
+  done
+  for process in "${processes[@]}"; do wait "$process" || failed=1; done
+  for tool in memcheck initcheck synccheck racecheck; do
+    say "$tool: $(grep -hE 'ERROR SUMMARY|RACECHECK SUMMARY' "$results/sanitizer_$tool".*.log | tr '\n' ' ')"
   done
 }
 

@@ -55,10 +55,20 @@ RAN = "[==========] Running 9 tests from 2 test suites.\n[==========] 9 tests fr
 )
 def test_counts_what_a_sanitizer_found(tmp_path: Path, tool: str, summary: str, failed: int) -> None:
     shard(tmp_path / "tests", "ops_tests.0-of-1", case())
-    (tmp_path / f"sanitizer_{tool}.log").write_text(RAN + summary)
+    (tmp_path / f"sanitizer_{tool}.0.log").write_text(RAN + summary)
     assert record(tmp_path).returncode == (failed > 0)
     counts = {"tests": 9, "passed": 8 - failed, "skipped": 1, "failed": failed, "seconds": 2}
     assert json.loads((tmp_path / "gpu_tests.json").read_text())["rows"][1] == {"name": f"compute-sanitizer {tool}", **counts}
+
+
+@pytest.mark.parametrize(("second", "more", "failed"), [(RAN, 9, 0), ("", 1, 1)], ids=["whole", "ended early"])
+def test_adds_up_the_shards_of_a_sanitizer(tmp_path: Path, second: str, more: int, failed: int) -> None:
+    shard(tmp_path / "tests", "ops_tests.0-of-1", case())
+    for number, text in enumerate((RAN, second)):
+        (tmp_path / f"sanitizer_memcheck.{number}.log").write_text(text + "========= ERROR SUMMARY: 0 errors\n")
+    assert record(tmp_path).returncode == failed
+    row = json.loads((tmp_path / "gpu_tests.json").read_text())["rows"][1]
+    assert (row["tests"], row["failed"]) == (9 + more, failed)
 
 
 def test_fails_with_a_test(tmp_path: Path) -> None:
