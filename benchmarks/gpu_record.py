@@ -78,14 +78,20 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def sanitized(log: Path) -> dict[str, float]:
-    """Counts of the tests that ran under a tool, of which one failed for each error that it found; all, if it did not end."""
+    """Counts of the tests that ran under a tool. Those failed that it reports something of, or that failed by themselves, and
+    all if the program did not end."""
     text = log.read_text()
     ran = re.search(r"^\[==========\] (\d+) tests? from .* ran\. \((\d+) ms", text, re.MULTILINE)
     skipped = re.search(r"^\[  SKIPPED \] (\d+) test", text, re.MULTILINE)
     errors = re.search(r"(?:ERROR SUMMARY: |RACECHECK SUMMARY: .*\()(\d+) error", text)
     tests, left = int(ran[1]) if ran else 1, int(skipped[1]) if skipped else 0
-    failed = min(tests - left, int(errors[1])) if errors and ran else tests - left
-    return {"tests": tests, "failed": failed, "skipped": left, "seconds": int(ran[2]) / 1e3 if ran else 0}
+    of_tests = text.partition("Global test environment tear-down")[0].split("[ RUN      ]")[1:]
+    bad = sum(bool(re.search(r"^========= \S|^\[  FAILED  \]", lines, re.MULTILINE)) for lines in of_tests)
+    if not ran or not errors:
+        bad = tests - left
+    elif int(errors[1]):
+        bad = max(bad, 1)  # what is reported at the end is of no single test
+    return {"tests": tests, "failed": min(bad, tests - left), "skipped": left, "seconds": int(ran[2]) / 1e3 if ran else 0}
 
 
 def main() -> int:

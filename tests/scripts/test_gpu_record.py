@@ -40,31 +40,41 @@ def test_adds_up_shards_and_files(tmp_path: Path) -> None:
     ]
 
 
-RAN = "[==========] Running 9 tests from 2 test suites.\n[==========] 9 tests from 2 test suites ran. (2400 ms total)\n[  PASSED  ] 8 tests.\n[  SKIPPED ] 1 test, listed below:\n"
+def sanitized(report: str = "", verdict: str = "[       OK ] B") -> str:
+    """What nine tests print under a tool; the second is where the report is."""
+    return (
+        "========= COMPUTE-SANITIZER\n[ RUN      ] A\n[       OK ] A\n[ RUN      ] B\n" + report + verdict
+        + "\n[----------] Global test environment tear-down\n[==========] 9 tests from 2 test suites ran. (2400 ms total)\n"
+        "[  PASSED  ] 8 tests.\n[  SKIPPED ] 1 test, listed below:\n"
+    )  # fmt: skip
+
+
+RACE = "========= Error: Race reported between Read access at k+0x480\n=========     and Write access at k+0x99a0 [24 hazards]\n"
 
 
 @pytest.mark.parametrize(
-    ("tool", "summary", "failed"),
+    ("tool", "text", "failed"),
     [
-        ("racecheck", "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n", 0),
-        ("racecheck", "========= RACECHECK SUMMARY: 3 hazards displayed (2 errors, 1 warning)\n", 2),
-        ("memcheck", "========= ERROR SUMMARY: 0 errors\n", 0),
-        ("memcheck", "========= ERROR SUMMARY: 100 errors\n", 8),
-        ("memcheck", "", 8),
+        ("racecheck", sanitized() + "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n", 0),
+        ("racecheck", sanitized(RACE * 2) + "========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 1 warning)\n", 1),
+        ("memcheck", sanitized() + "========= ERROR SUMMARY: 0 errors\n", 0),
+        ("memcheck", sanitized() + "========= ERROR SUMMARY: 100 errors\n", 1),
+        ("memcheck", sanitized(verdict="[  FAILED  ] B") + "========= ERROR SUMMARY: 0 errors\n", 1),
+        ("memcheck", sanitized(), 8),
     ],
 )
-def test_counts_what_a_sanitizer_found(tmp_path: Path, tool: str, summary: str, failed: int) -> None:
+def test_counts_what_a_sanitizer_found(tmp_path: Path, tool: str, text: str, failed: int) -> None:
     shard(tmp_path / "tests", "ops_tests.0-of-1", case())
-    (tmp_path / f"sanitizer_{tool}.0.log").write_text(RAN + summary)
+    (tmp_path / f"sanitizer_{tool}.0.log").write_text(text)
     assert record(tmp_path).returncode == (failed > 0)
     counts = {"tests": 9, "passed": 8 - failed, "skipped": 1, "failed": failed, "seconds": 2}
     assert json.loads((tmp_path / "gpu_tests.json").read_text())["rows"][1] == {"name": f"compute-sanitizer {tool}", **counts}
 
 
-@pytest.mark.parametrize(("second", "more", "failed"), [(RAN, 9, 0), ("", 1, 1)], ids=["whole", "ended early"])
+@pytest.mark.parametrize(("second", "more", "failed"), [(sanitized(), 9, 0), ("", 1, 1)], ids=["whole", "ended early"])
 def test_adds_up_the_shards_of_a_sanitizer(tmp_path: Path, second: str, more: int, failed: int) -> None:
     shard(tmp_path / "tests", "ops_tests.0-of-1", case())
-    for number, text in enumerate((RAN, second)):
+    for number, text in enumerate((sanitized(), second)):
         (tmp_path / f"sanitizer_memcheck.{number}.log").write_text(text + "========= ERROR SUMMARY: 0 errors\n")
     assert record(tmp_path).returncode == failed
     row = json.loads((tmp_path / "gpu_tests.json").read_text())["rows"][1]
