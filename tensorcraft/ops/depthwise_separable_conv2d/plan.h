@@ -185,6 +185,7 @@ inline constexpr Rung kRungs[] = {
      .idea =
          "all channels of some places filtered into shared memory, multiplied there by mma.sync",
      .choose = fused,
+     .spills = "5x5 windows keep a row of inputs beside the sums, in 128 registers a thread",
      .adapt = count_pieces},
     {.name = "naive",
      .file = "00_naive.cuh",
