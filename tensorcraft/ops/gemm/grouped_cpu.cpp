@@ -22,7 +22,7 @@ struct Rows {
                                const Rows& rows) {
   fail(ErrorKind::value, "grouped_gemm: ", name, ": group ", group, " would have the rows ", first,
        " to ", end, ", and ", rows.matrix, " has rows 0 to ", rows.count,
-       "; groups ascend within them");
+       "; groups must ascend within them");
 }
 
 // Groups whose rows begin where the ones before end.

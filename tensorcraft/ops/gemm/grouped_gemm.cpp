@@ -188,10 +188,11 @@ Problem check_along_k(const op::Call<GroupedGemmOptions>& call) {
   const TensorView &a = call.in(0), &b = call.in(1), &out = call.out();
   const op::OutputSpec spec = infer(call.inputs, o)[0];
   if (o.gated != Gate::none)
-    fail(ErrorKind::value, kGroupedName, ": gated is for groups of rows; groups along k have none");
+    fail(ErrorKind::value, kGroupedName,
+         ": gated is for groups of rows; groups along k have none: leave it out");
   if (o.a_scale || o.b_scale)
     fail(ErrorKind::value, kGroupedName, ": ", o.a_scale ? "a_scale" : "b_scale",
-         " is for groups of rows; groups along k have none");
+         " is for groups of rows; groups along k have none: leave it out");
   SymbolicDType dtype({DType::float32, DType::float16, DType::bfloat16});
   SymbolicSize k("k");
   TensorMatcher({kAnySize, k}).with_any_strides().with_dtype(dtype).verify(a, kGroupedName, "a");
