@@ -21,10 +21,10 @@ namespace tensorcraft::kernels {
 // Dense images x [batch, channels, rows, columns], filters [filters, channels / groups, taps,
 // taps] and out [batch, filters, rows, columns], or channels last in all of them.
 struct ConvShape {
-  int64_t batch, channels, filters;  // groups divide channels and filters
-  WindowAlong rows, columns;
-  ImageLayout layout = ImageLayout::nhwc;
-  int64_t groups = 1;  // of launch_conv2d
+  int64_t batch, channels, filters;        // groups divide channels and filters
+  WindowAlong rows, columns;               // how windows lie along the images
+  ImageLayout layout = ImageLayout::nhwc;  // of x, filters and out
+  int64_t groups = 1;                      // of launch_conv2d
 };
 
 // What need not be given.
