@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/csr/steps.hpp"
 
 #include "tensorcraft/op/moved_as.hpp"
+#include "tensorcraft/op/shared_address.hpp"
 
 namespace tensorcraft::kernel::csr {
 namespace {
@@ -29,7 +30,7 @@ Params params(const Problem& q) {
            .data = output(q.data),
            .indices = output(q.indices),
            .indptr = output(q.indptr),
-           .dense = q.dense ? const_cast<void*>(q.dense->data()) : nullptr};  // or an input
+           .dense = q.dense ? op::shared_address(*q.dense) : nullptr};
   for (int i = 0; q.dense && i < 2; ++i) p.dense_strides[i] = q.dense->stride(i);
   return p;
 }
