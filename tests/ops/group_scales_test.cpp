@@ -163,7 +163,7 @@ TEST(GroupScales, AreOfFloat8) {
   expect_error(
       ErrorKind::value,
       [&] { grouped_gemm(a, zeros(DType::bfloat16, {16, 8}), {.sizes = sizes, .a_scale = one}); },
-      "grouped_gemm: a_scale is for groups of rows; groups along k have none");
+      "grouped_gemm: a_scale is for groups of rows; groups along k have none: leave it out");
   EXPECT_EQ(grouped_gemm(codes, weights, {.sizes = sizes}).dtype(), DType::bfloat16);
 }
 

@@ -97,11 +97,11 @@ TEST(GroupedGemm, GroupsAlongKHaveArraysOfTheirOwn) {
       ErrorKind::value, [&] { grouped_gemm(a, b, {.offsets = sizes, .sizes = sizes}); }, wrong);
   expect_error(
       ErrorKind::value, [&] { grouped_gemm(a, b, {.sizes = sizes, .gated = Gate::silu}); },
-      "grouped_gemm: gated is for groups of rows; groups along k have none");
+      "grouped_gemm: gated is for groups of rows; groups along k have none: leave it out");
   expect_error(
       ErrorKind::value, [&] { grouped_gemm(a, b, {.sizes = integers({2, 5})}); },
       "grouped_gemm: sizes: group 1 would have the rows 2 to 7, and b has rows 0 to 6; groups "
-      "ascend within them");
+      "must ascend within them");
   if (places().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
   const Device d = Device::simt();
   constexpr int32_t kLeast = std::numeric_limits<int32_t>::min(),
@@ -159,15 +159,15 @@ TEST(GroupedGemm, OnTheHostArraysThatMakeNoGroupsAreErrors) {
   expect_error(
       ErrorKind::value, [&] { with_offsets({0, 4, 3}); },
       "grouped_gemm: offsets: group 1 would have the rows 4 to 3, and a has rows 0 to 6; groups "
-      "ascend within them");
+      "must ascend within them");
   expect_error(
       ErrorKind::value, [&] { with_offsets({0, 4, 7}); },
       "grouped_gemm: offsets: group 1 would have the rows 4 to 7, and a has rows 0 to 6; groups "
-      "ascend within them");
+      "must ascend within them");
   expect_error(
       ErrorKind::value, [&] { grouped_gemm(a, b, {.sizes = integers({4, 3})}); },
       "grouped_gemm: sizes: group 1 would have the rows 4 to 7, and a has rows 0 to 6; groups "
-      "ascend within them");
+      "must ascend within them");
   expect_error(
       ErrorKind::value, [&] { grouped_gemm(a, b, {.ids = integers({0, 0, 1, 1, 0, -1})}); },
       "grouped_gemm: ids: row 4 is of group 0, whose rows ended at 2; sort rows by group, as "
