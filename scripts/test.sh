@@ -19,11 +19,17 @@ scripts/setup.sh --dev "${options[@]}"
 scripts/build.sh "${options[@]}"
 
 failed=()
+# wrong NAME LOG: a step has failed. The report ends with what did: a log is long, and its reader sees the end first.
+wrong() {
+  local lines
+  lines=$(grep -E -A4 ': Failure$|^\[  FAILED  \] .* \(|^(FAILED|ERROR) |: (error|warning): ' "$2" | head -n 80 || true)
+  failed+=("FAILED: $1" "${lines:-$(tail -n 20 "$2")}")
+}
 step() {  # every step runs, so one report shows all that is wrong
   local name=$1
   shift
   echo "== $name"
-  "$@" || failed+=("$name")
+  "$@" 2>&1 | tee "$build/step.log" || wrong "$name" "$build/step.log"
 }
 # beside NAME COMMAND...: a step that runs beside the next ones, which leave a core idle. report: waits for these, prints what they said.
 names=() logs=() processes=()
@@ -37,7 +43,7 @@ beside() {
 report() {
   local i
   for i in "${!names[@]}"; do
-    wait "${processes[i]}" || failed+=("${names[i]}")
+    wait "${processes[i]}" || wrong "${names[i]}" "${logs[i]}"
     echo "== ${names[i]}"
     cat "${logs[i]}"
   done
@@ -72,7 +78,7 @@ if ((full)); then
   step libFuzzer fuzz
 fi
 if ((${#failed[@]})); then
-  printf 'FAILED: %s\n' "${failed[@]}"
+  printf '%s\n' "${failed[@]}"
   exit 1
 fi
 echo "all tests passed"
