@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -104,6 +105,12 @@ class TensorView {
   DType dtype_;
   Access access_;
 };
+
+// The address of an operand that may be left out; null if it is. Kind buffer as data_as.
+template <class T = const void>
+T* data_of(const std::optional<TensorView>& t) {
+  return t ? t->data_as<T>() : nullptr;
+}
 
 // "Tensor<32, 128>[strides=<128, 1>, dtype=float32, device=cuda:0]"
 std::ostream& operator<<(std::ostream& out, const TensorView& t);

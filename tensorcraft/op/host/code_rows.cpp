@@ -28,7 +28,7 @@ bool is_code_dtype(DType dtype) {
 CodeRows::CodeRows(const TensorView& out, const std::optional<TensorView>& scales, float scale)
     : out_(out),
       map_(op::row_map(out, out.rank() - 1)),
-      scales_(scales ? scales->data_as<float>() : nullptr),
+      scales_(data_of<float>(scales)),
       scale_(scale) {
   if (!is_code_dtype(out.dtype()))
     fail(ErrorKind::type, "CodeRows: dtype ", out.dtype(), " is not one of codes");

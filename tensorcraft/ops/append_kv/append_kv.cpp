@@ -26,7 +26,7 @@ const jit::Rung& kCopy = op::make_rung(kName, "copy", "copy.cuh", op::kThreads, 
 
 Cache cache_of(const TensorView& t, const std::optional<TensorView>& scale) {
   return {.data = op::shared_address(t),
-          .scale = scale ? scale->data_as<const float>() : nullptr,
+          .scale = data_of<const float>(scale),
           .scale_head = scale && scale->rank() > 0 ? scale->strides().back() : 0,
           .block = t.stride(0),
           .row = t.stride(1),

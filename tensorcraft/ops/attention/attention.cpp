@@ -273,9 +273,8 @@ Problem check(const op::Call<Options>& call) {
   check_sizes(q, k, v, axes);
   op::check_scores(kName, o.scale, o.softcap, o.window);
   const bool ragged = is_ragged(o), causal = o.causal.value && !o.causal.tensor;
-  const auto data = [](const std::optional<TensorView>& t) { return t ? t->data() : nullptr; };
   const auto code_scale = [&](const std::optional<TensorView>& t) {
-    return CodeScale{static_cast<const float*>(data(t)), int32_t(t && t->size() > 1)};
+    return CodeScale{data_of<const float>(t), int32_t(t && t->size() > 1)};
   };
   const auto is_wide = [](const std::optional<TensorView>& t) {
     return int32_t(t && t->dtype() == DType::int64);
@@ -286,12 +285,12 @@ Problem check(const op::Call<Options>& call) {
            .k = k.data(),
            .v = v.data(),
            .out = out.writable_data(),
-           .lse = o.lse ? o.lse->data_as<float>() : nullptr,
-           .key_lengths = data(o.key_lengths),
-           .q_starts = data(o.cu_seqlens_q),
-           .k_starts = data(o.cu_seqlens_k),
-           .causal_each = static_cast<const uint8_t*>(data(o.causal.tensor)),
-           .sinks = static_cast<const float*>(data(o.sinks)),
+           .lse = data_of<float>(o.lse),
+           .key_lengths = data_of(o.key_lengths),
+           .q_starts = data_of(o.cu_seqlens_q),
+           .k_starts = data_of(o.cu_seqlens_k),
+           .causal_each = data_of<const uint8_t>(o.causal.tensor),
+           .sinks = data_of<const float>(o.sinks),
            .q_scale = code_scale(o.q_scale),
            .k_scale = code_scale(o.k_scale),
            .v_scale = code_scale(o.v_scale),

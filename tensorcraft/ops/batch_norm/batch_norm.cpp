@@ -33,17 +33,12 @@ Layout layout_of(const TensorView& t) {
   return {.batch = t.stride(0), .channel = t.stride(1), .spatial = op::row_map(sample, 0)};
 }
 
-template <class T>
-T* data_of(const OptionalView& t) {
-  return t ? t->data_as<T>() : nullptr;
-}
-
 Params params(const Problem& q) {
   Params p = contiguous_params({.x = q.x.data(),
-                                .weight = data_of<const void>(q.weight),
-                                .bias = data_of<const void>(q.bias),
-                                .running_mean = data_of<const void>(q.running_mean),
-                                .running_var = data_of<const void>(q.running_var),
+                                .weight = data_of(q.weight),
+                                .bias = data_of(q.bias),
+                                .running_mean = data_of(q.running_mean),
+                                .running_var = data_of(q.running_var),
                                 .out = q.out.writable_data(),
                                 .mean = data_of<float>(q.mean),
                                 .rstd = data_of<float>(q.rstd),
@@ -59,7 +54,7 @@ Params params(const Problem& q) {
 BackwardParams params(const BackwardProblem& q) {
   return {.grad = q.grad.data(),
           .x = q.x.data(),
-          .weight = data_of<const void>(q.weight),
+          .weight = data_of(q.weight),
           .mean = q.mean.data_as<const float>(),
           .rstd = q.rstd.data_as<const float>(),
           .grad_input = q.grad_input.writable_data(),

@@ -18,7 +18,6 @@ constexpr ConfigField kFields[] = {{"threads"}, {"vector"}, {"width"}, {"tokens"
 Strides strides_of(const std::optional<TensorView>& t) {
   return t ? Strides{t->stride(0), t->stride(1), t->stride(2)} : Strides{};
 }
-const void* data_of(const std::optional<TensorView>& t) { return t ? t->data() : nullptr; }
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {Params{.x = q.x.data(),
@@ -26,7 +25,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
                  .bias = data_of(q.bias),
                  .state = data_of(q.state),
                  .out = q.out.writable_data(),
-                 .new_state = q.new_state ? q.new_state->writable_data() : nullptr,
+                 .new_state = data_of<void>(q.new_state),
                  .batch = q.x.shape(0),
                  .tokens = q.tokens(),
                  .channels = q.channels(),

@@ -30,8 +30,8 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
   Params p{
       .x = q.x.data(),
       .w = q.w.data(),
-      .bias = q.bias ? q.bias->data() : nullptr,
-      .residual = q.residual ? q.residual->data() : nullptr,
+      .bias = data_of(q.bias),
+      .residual = data_of(q.residual),
       .out = q.out.writable_data(),
       .batch = q.x.shape(0),
       .groups = q.groups,

@@ -16,7 +16,7 @@ host::onednn::Convolution convolution_of(const Problem& q) {
           .columns = q.window.columns,
           .x = q.x.data(),
           .w = q.w.data(),
-          .bias = q.bias ? q.bias->data() : nullptr,
+          .bias = data_of(q.bias),
           .out = q.out.writable_data(),
           .x_at = op::image_strides(q.x),
           .w_at = op::image_strides(q.w),

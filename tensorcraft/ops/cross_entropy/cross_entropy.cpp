@@ -35,7 +35,7 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
       with_maps(Params{.logits = q.logits.data(),
                        .targets = q.targets.data(),
                        .out = q.is_reduced() ? nullptr : q.out.data_as<float>(),
-                       .lse = q.lse ? q.lse->data_as<float>() : nullptr,
+                       .lse = data_of<float>(q.lse),
                        .rows = q.rows(),
                        .classes = q.classes(),
                        .class_step = q.logits.stride(last),

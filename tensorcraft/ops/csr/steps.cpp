@@ -18,9 +18,9 @@ const jit::Rung* kernel(std::string_view name, std::string_view file) {
 }
 
 Params params(const Problem& q) {
-  Params p{.a = {.data = q.data_in ? q.data_in->data() : nullptr,
-                 .indices = q.indices_in ? q.indices_in->data() : nullptr,
-                 .indptr = q.indptr_in ? q.indptr_in->data() : nullptr,
+  Params p{.a = {.data = data_of(q.data_in),
+                 .indices = data_of(q.indices_in),
+                 .indptr = data_of(q.indptr_in),
                  .rows = q.rows,
                  .cols = q.cols,
                  .stored = q.stored,

@@ -28,8 +28,6 @@ constexpr ConfigField kFields[] = {{"threads"},
                                    {"warp_n"},
                                    {"stages"}};
 
-const void* data_of(const std::optional<TensorView>& t) { return t ? t->data() : nullptr; }
-
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   Params p{
       .x = q.x.data(),

@@ -28,12 +28,9 @@ LinesToSum to_sum(const Lines& x, const Matrix& of, int64_t lines, int64_t entri
 }  // namespace
 
 ZeroPoints zero_points(const Problem& q) {
-  const auto data = [](const auto& t) {
-    return t ? t->template data_as<const int32_t>() : nullptr;
-  };
   const auto stride = [](const auto& t) { return t && t->rank() ? t->stride(0) : 0; };
-  return {.a = data(q.a_zero),
-          .b = data(q.b_zero),
+  return {.a = data_of<const int32_t>(q.a_zero),
+          .b = data_of<const int32_t>(q.b_zero),
           .a_stride = stride(q.a_zero),
           .b_stride = stride(q.b_zero),
           .sums = nullptr,

@@ -24,7 +24,7 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
                        .out = q.out.writable_data(),
                        .lse_a = q.lse_a.data_as<const float>(),
                        .lse_b = q.lse_b.data_as<const float>(),
-                       .lse = q.lse ? q.lse->data_as<float>() : nullptr,
+                       .lse = data_of<float>(q.lse),
                        .rows = q.lse_a.size(),
                        .cols = q.cols(),
                        .a_step = q.out_a.stride(last),

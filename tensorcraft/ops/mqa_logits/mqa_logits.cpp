@@ -145,7 +145,7 @@ Problem check(const op::Call<Options>& call) {
   return {{.q = q.data(),
            .k = k.data(),
            .weights = weights.data_as<const float>(),
-           .k_scale = o.k_scale ? o.k_scale->data_as<const float>() : nullptr,
+           .k_scale = data_of<const float>(o.k_scale),
            .out = out.data_as<float>(),
            .q_strides = {of_q.batch, of_q.row, q.stride(rank), q.stride(rank + 1)},
            .weights_strides = {of_weights.batch, of_weights.row, weights.stride(rank), 0},

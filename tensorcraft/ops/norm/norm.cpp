@@ -33,11 +33,6 @@ constexpr ConfigField kFields[] = {{"threads"},
                                    {"stages"},
                                    {"form", kFormNames}};
 
-template <class T>
-T* data_of(const std::optional<TensorView>& t) {
-  return t ? t->data_as<T>() : nullptr;
-}
-
 CallParams params(const Problem& q) {
   const op::LastAxisRows x(q.x), out(q.out), residual(q.residual), residual_out(q.residual_out);
   return with_maps(Params{.x_step = x.step,
@@ -49,8 +44,8 @@ CallParams params(const Problem& q) {
                           .scales = data_of<float>(q.scales),
                           .x = x.data,
                           .residual = residual.data,
-                          .weight = data_of<const void>(q.weight),
-                          .bias = data_of<const void>(q.bias),
+                          .weight = data_of(q.weight),
+                          .bias = data_of(q.bias),
                           .out = out.data,
                           .residual_out = residual_out.data,
                           .mean = data_of<float>(q.mean),

@@ -17,7 +17,7 @@ Params params(const Problem& q) {
           .scales = q.scales.data(),
           .zeros = q.zeros && !q.has_offsets() ? q.zeros->data_as<const uint8_t>() : nullptr,
           .offsets = q.has_offsets() ? q.zeros->data() : nullptr,
-          .bias = q.bias ? q.bias->data() : nullptr,
+          .bias = data_of(q.bias),
           .out = q.out.writable_data(),
           .m = q.a.shape(0),
           .n = q.codes.shape(0),

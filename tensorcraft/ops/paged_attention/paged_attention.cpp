@@ -197,7 +197,7 @@ Strides strides_of(const TensorView& t, bool ragged) {
 
 Cache cache_of(const TensorView& t, const std::optional<TensorView>& scale, Axes axes) {
   Cache c{.data = t.data(),
-          .scale = scale ? scale->data_as<const float>() : nullptr,
+          .scale = data_of<const float>(scale),
           .block = t.stride(0),
           .row = t.stride(axes.row),
           .head = t.stride(axes.head),
@@ -228,8 +228,8 @@ Problem check(const op::Call<Options>& call) {
   const Cache k = cache_of(k_cache, o.k_scale, axes);
   return {{.q = q.data(),
            .out = out.writable_data(),
-           .lse = o.lse ? o.lse->data_as<float>() : nullptr,
-           .sinks = o.sinks ? o.sinks->data_as<const float>() : nullptr,
+           .lse = data_of<float>(o.lse),
+           .sinks = data_of<const float>(o.sinks),
            .tables = o.block_tables->data(),
            .lengths = o.lengths->data(),
            .starts = ragged ? o.cu_seqlens_q->data() : nullptr,

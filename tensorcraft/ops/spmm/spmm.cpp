@@ -26,7 +26,7 @@ const jit::Rung& kFinish = op::make_rung(kName, "finish", "finish.cuh", kFields)
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   Params p{.a = op::csr_params(q.a),
            .x = q.x.data(),
-           .c = q.c ? q.c->data() : nullptr,
+           .c = data_of(q.c),
            .out = q.out.writable_data(),
            .columns = q.x.shape(1),
            .x_strides = {q.x.stride(0), q.x.stride(1)},

@@ -23,14 +23,14 @@ const jit::Rung& kFinish = op::make_rung(kName, "finish", "finish.cuh", kFields)
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   const Params p{.a = op::csr_params(q.a),
                  .x = q.x.data(),
-                 .c = q.c ? q.c->data() : nullptr,
+                 .c = data_of(q.c),
                  .out = q.out.writable_data(),
                  .x_stride = q.x.stride(0),
                  .c_stride = q.c ? q.c->stride(0) : 0,
                  .out_stride = q.out.stride(0),
                  .alpha = q.alpha,
                  .beta = q.beta,
-                 .starts = q.starts ? q.starts->data_as<const int64_t>() : nullptr,
+                 .starts = data_of<const int64_t>(q.starts),
                  .workspace = nullptr};
   return {p, {.longest_row = q.longest_row}, {q.x.dtype(), q.a.indices.dtype()}};
 }
