@@ -111,8 +111,8 @@ inline Choice sliding(const Params& p, const Given& given, const op::Gpu& gpu) {
       stride > 2 || p.rows.dilation != 1 || p.columns.dilation != 1)
     return op::refuse("needs a square window of 3 or 5 taps, strides of 1 or 2 and no dilation");
   const Config c = sliding_config(int(taps), int(stride), given.activation);
-  if (p.groups % c.vector != 0 || p.x_at.channel != 1 || !are_multiples(p.x_at, c.vector) ||
-      !is_aligned(p.x, c.vector * given.element_bytes) ||
+  if (p.groups % c.vector != 0 ||
+      !op::has_channel_vectors(p.x, p.x_at, c.vector, given.element_bytes) ||
       !has_result_vectors(p, c.vector, given.element_bytes))
     return op::refuse("needs pairs of channels side by side, at multiples of their size");
   const Strips strips = strips_of(p, given, gpu);

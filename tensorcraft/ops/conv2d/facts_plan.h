@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/op/image_plan.h"
 #include "tensorcraft/op/rung.h"
 #include "tensorcraft/ops/conv2d/params.h"
 
@@ -19,24 +20,14 @@ struct Given {  // what choices look at besides Params
 inline int64_t num_places(const Params& p) { return p.batch * p.rows.out * p.columns.out; }
 inline bool is_depthwise(const Params& p) { return p.channels == 1 && p.filters == 1; }
 
-inline bool are_multiples(const ImageStrides& at, int64_t of) {
-  return at.sample % of == 0 && at.row % of == 0 && at.column % of == 0;
-}
-inline bool is_aligned(const void* address, int64_t bytes) {
-  return reinterpret_cast<uintptr_t>(address) % uintptr_t(bytes) == 0;
-}
 // Can one access take `vector` channels of the result, and of the residual?
 inline bool has_result_vectors(const Params& p, int vector, int element_bytes) {
-  const int64_t bytes = int64_t(vector) * element_bytes;
-  const auto takes = [&](const void* data, const ImageStrides& at) {
-    return !data || (at.channel == 1 && are_multiples(at, vector) && is_aligned(data, bytes));
-  };
-  return takes(p.out, p.out_at) && takes(p.residual, p.residual_at);
+  return op::has_channel_vectors(p.out, p.out_at, vector, element_bytes) &&
+         op::has_channel_vectors(p.residual, p.residual_at, vector, element_bytes);
 }
 // Can one access take 16 bytes of channels of x?
 inline bool has_input_vectors(const Params& p, int element_bytes) {
-  return p.x_at.channel == 1 && are_multiples(p.x_at, 16 / element_bytes) &&
-         op::is_vector_aligned(p.x);
+  return op::has_channel_vectors(p.x, p.x_at, 16 / element_bytes, element_bytes);
 }
 
 // ---- Images and filters without gaps, as launchers take them.

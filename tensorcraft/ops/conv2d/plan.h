@@ -197,8 +197,7 @@ inline bool is_matrix_of_places(const Params& p, int element_bytes) {
          samples && op::is_vector_aligned(p.out);
 }
 inline bool has_residual_pairs(const Params& p, int element_bytes) {
-  return !p.residual || (p.residual_at.channel == 1 && are_multiples(p.residual_at, 2) &&
-                         is_aligned(p.residual, 2 * element_bytes));
+  return op::has_channel_vectors(p.residual, p.residual_at, 2, element_bytes);
 }
 // The copy engine takes strides up to 2^40 bytes, forwards.
 inline bool has_engine_strides(const Params& p, int element_bytes) {
@@ -367,7 +366,7 @@ inline Choice direct_wgmma(const Params& p, const Given& given, const op::Gpu& g
     return op::refuse("needs a window of 3 x 3 or 7 x 7, strides of 2, and padding up to 8");
   if (p.rows.in == 0 || p.columns.in == 0) return op::refuse("needs images that are not empty");
   if (p.channels != 3 || p.x_at.channel != 1 || p.x_at.column != 3 || p.columns.in % 2 != 0 ||
-      p.x_at.row % 2 != 0 || p.x_at.sample % 2 != 0 || !is_aligned(p.x, 4))
+      p.x_at.row % 2 != 0 || p.x_at.sample % 2 != 0 || !op::is_aligned(p.x, 4))
     return op::refuse("needs lines of 3 channels without gaps, 2 pixels at multiples of 4 bytes");
   if (std::abs(p.w_at.filter) * p.filters +
           (std::abs(p.w_at.row) + std::abs(p.w_at.column)) * taps + std::abs(p.w_at.channel) * 3 >=

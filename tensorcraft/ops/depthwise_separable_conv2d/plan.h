@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/op/image_plan.h"
 #include "tensorcraft/op/rung.h"
 #include "tensorcraft/ops/depthwise_separable_conv2d/params.h"
 
@@ -86,23 +87,15 @@ inline Blocks blocks_of(const Params& p, const Config& c, const op::Gpu& gpu) {
   return {places, places == 0 ? 1 : std::clamp<int64_t>(gpu.num_sms / places, 1, most)};
 }
 
-// Do the accesses of fused fit: 16 bytes of channels of x, and of the product's weights?
-inline bool are_vectors(const Params& p) {
-  const auto whole = [](int64_t stride) { return stride % kFusedVector == 0; };
-  return p.x_at.channel == 1 && whole(p.x_at.sample) && whole(p.x_at.row) && whole(p.x_at.column) &&
-         op::is_vector_aligned(p.x);
-}
+// Do accesses of 16 bytes fit the product's weights?
 inline bool has_dense_filters(const Params& p) {
   return p.pointwise_at.channel == 1 && p.pointwise_at.filter % kFusedVector == 0 &&
          op::is_vector_aligned(p.pointwise);
 }
 // Can one access take four filters of the result, and of the residual?
-inline bool has_result_vectors(const Params& p) {
-  const auto takes = [](const void* data, const ImageStrides& at) {
-    return !data || (at.channel == 1 && at.sample % 4 == 0 && at.row % 4 == 0 &&
-                     at.column % 4 == 0 && reinterpret_cast<uintptr_t>(data) % 8 == 0);
-  };
-  return p.filters % 4 == 0 && takes(p.out, p.out_at) && takes(p.residual, p.residual_at);
+inline bool has_result_vectors(const Params& p, int element_bytes) {
+  return p.filters % 4 == 0 && op::has_channel_vectors(p.out, p.out_at, 4, element_bytes) &&
+         op::has_channel_vectors(p.residual, p.residual_at, 4, element_bytes);
 }
 // Do 31 bits count the pieces, and the elements of an image with the taps beyond it?
 inline bool is_small(const Params& p) {
@@ -121,7 +114,8 @@ inline std::string_view fused_refusal(const Params& p, const Given& given, const
   if (given.element_bytes != 2) return "needs float16 or bfloat16";
   if (p.rows.taps * p.columns.taps > kFusedMaxTaps) return "needs a window of at most 25 taps";
   if (p.channels == 0 || p.channels % kFusedVector != 0) return "needs a multiple of 8 channels";
-  if (!are_vectors(p)) return "needs channels of x side by side, at multiples of 16 bytes";
+  if (!op::has_channel_vectors(p.x, p.x_at, kFusedVector, given.element_bytes))
+    return "needs channels of x side by side, at multiples of 16 bytes";
   if (!has_dense_filters(p))
     return "needs channels of pointwise side by side, at multiples of 16 bytes";
   if (!is_small(p)) return "needs fewer than 2^30 pieces of rows, and elements of an image";
@@ -157,8 +151,9 @@ inline Choice fused(const Params& p, const Given& given, const op::Gpu& gpu) {
   const Tile* const t = tile_for(p, window, gpu);
   if (!t)
     return op::refuse("needs more shared memory for all channels of 64 places than a block has");
-  const Config c = fused_config(*t, window.taps, window.stride, has_result_vectors(p) ? 4 : 1,
-                                given.depthwise_activation, given.activation);
+  const int vector = has_result_vectors(p, given.element_bytes) ? 4 : 1;
+  const Config c = fused_config(*t, window.taps, window.stride, vector, given.depthwise_activation,
+                                given.activation);
   const Blocks blocks = blocks_of(p, c, gpu);
   return Start{.config = c,
                .blocks = p.filters == 0 ? 0 : blocks.places * blocks.parts,

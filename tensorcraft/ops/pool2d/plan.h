@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/op/image_plan.h"
 #include "tensorcraft/op/rung.h"
 #include "tensorcraft/ops/pool2d/params.h"
 
@@ -26,8 +27,7 @@ inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
 inline Choice vectorized(const Params& p, const Given& given, const op::Gpu&) {
   const int vector = 16 / given.element_bytes;
   const auto takes = [&](const void* data, const ImageStrides& at) {
-    return at.channel == 1 && at.sample % vector == 0 && at.row % vector == 0 &&
-           at.column % vector == 0 && op::is_vector_aligned(data);
+    return op::has_channel_vectors(data, at, vector, given.element_bytes);
   };
   if (p.channels % vector != 0) return op::refuse("needs channels of whole units of 16 bytes");
   if (!takes(p.x, p.x_at) || !takes(p.out, p.out_at))
