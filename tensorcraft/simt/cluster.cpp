@@ -141,6 +141,7 @@ void Cluster::run(uint64_t index) {
   switch_fiber(main_, next.fiber);
   while (std::exchange(pauses_, false) && may_go_on()) switch_fiber(main_, self_->fiber);
   running = nullptr;
+  if (shadow_) shadow_->end();
   if (failure_) std::rethrow_exception(failure_);
 }
 

@@ -6,7 +6,8 @@
 #include "tensorcraft/simt/cluster.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cstdlib>
+#include <new>
 
 namespace tensorcraft::simt {
 namespace {
@@ -27,49 +28,112 @@ unsigned number(Cluster& cluster, const Thread& t) {
   return unsigned(&t - cluster.threads().data());
 }
 
-SharedCounts joined(const SharedCounts& a, const SharedCounts& b) {
-  if (!a || a == b) return b;
-  if (!b) return a;
-  auto all = std::make_shared<Counts>(*a);
-  for (size_t i = 0; i < all->size(); ++i) (*all)[i] = std::max((*all)[i], (*b)[i]);
-  return all;
+void raise(Counts& to, const Counts& least) {
+  for (size_t i = 0; i < to.size(); ++i) to[i] = std::max(to[i], least[i]);
+}
+// These counts to be changed: a copy if others hold them too, zeros if there are none.
+Counts& own(SharedCounts& counts, size_t size) {
+  if (!counts) counts = std::make_shared<Counts>(size);
+  if (counts.use_count() > 1) counts = std::make_shared<Counts>(*counts);
+  return const_cast<Counts&>(*counts);  // made as Counts, and nobody else's
+}
+void add(SharedCounts& to, const SharedCounts& more) {
+  if (!more || to == more) return;
+  if (to)
+    raise(own(to, more->size()), *more);
+  else
+    to = more;
 }
 
 }  // namespace
 
+// Words are as they come from calloc: zeros, of which the system has no page before one is touched.
+// So what they are made of has no constructors.
+
 // The history of one byte, or of a word that is always accessed whole. Steps count from 1.
 struct Shadow::Cell {
-  uint32_t write_step = 0;  // 0: not written yet
-  uint32_t read_step = 0;   // of the only reader since the write
-  uint16_t writer = 0, reader = 0;
-  bool by_atomic = false, by_async = false;  // how it was written
-  uint8_t reads_in_flight = 0;
-  bool write_in_flight = false;
-  uintptr_t write_site = 0, read_site = 0, flight_site = 0;
-  std::shared_ptr<Counts> readers;  // last read of each thread, if several read
+  uint32_t write_step;  // 0: not written yet
+  uint32_t read_step;   // of the only reader since the write
+  uint16_t writer, reader;
+  bool by_atomic, by_async;  // how it was written
+  uint8_t reads_in_flight;
+  bool write_in_flight;
+  uintptr_t write_site, read_site, flight_site;
+  uint32_t* readers;  // last read of each thread, if several read
 };
 
 struct Shadow::Word {
   Cell whole;
-  std::unique_ptr<std::array<Cell, kWordBytes>> bytes;  // if it is accessed in parts
-  uint32_t generation = 0;
+  Cell* bytes;  // if it is accessed in parts
+  uint32_t generation;
 };
 
 struct Shadow::Window {
-  const std::byte* begin = nullptr;
-  std::vector<Word> words;
+  struct Free {
+    void operator()(Word* words) const { std::free(words); }
+  };
+  const std::byte* begin;
+  size_t size;  // in words
+  std::unique_ptr<Word[], Free> words;
 };
+
+// Hands out arrays of equal size, and takes back one, or all at once.
+template <class T>
+class Shadow::Arrays {
+ public:
+  explicit Arrays(size_t size) : size_(size) {}
+  T* take() {
+    if (!free_.empty()) {
+      T* const array = free_.back();
+      free_.pop_back();
+      return array;
+    }
+    if (used_ == all_.size()) all_.push_back(std::make_unique<T[]>(size_));
+    return all_[used_++].get();
+  }
+  void give_back(T* array) { free_.push_back(array); }
+  void take_back_all() {
+    free_.clear();
+    used_ = 0;
+  }
+
+ private:
+  size_t size_, used_ = 0;
+  std::vector<std::unique_ptr<T[]>> all_;
+  std::vector<T*> free_;
+};
+
+struct Shadow::Memory {
+  Arrays<uint32_t> readers;
+  Arrays<Cell> bytes;
+};
+
+// The running thread: its number, its newest step, and what it knows of the others; null: nothing.
+struct Shadow::Now {
+  unsigned self;
+  uint32_t step;
+  const uint32_t* seen;
+
+  bool knows(unsigned thread, uint32_t other_step) const {
+    return thread == self || (seen && seen[thread] >= other_step);
+  }
+};
+
+thread_local constinit Watched watched;
 
 Shadow* shadow() {
   Cluster* const cluster = Cluster::current();
   return cluster ? cluster->shadow() : nullptr;
 }
 
-Shadow::Shadow(Cluster& cluster) : cluster_(cluster) {
+Shadow::Shadow(Cluster& cluster)
+    : cluster_(cluster),
+      memory_(new Memory{Arrays<uint32_t>(cluster.threads().size()), Arrays<Cell>(kWordBytes)}) {
   for (Block& b : cluster.blocks()) {
-    windows_.push_back(std::make_unique<Window>());
-    windows_.back()->begin = b.shared;
-    windows_.back()->words.resize(div_ceil(cluster.window_bytes(), kWordBytes));
+    const size_t size = div_ceil(cluster.window_bytes(), kWordBytes);
+    auto* const words = static_cast<Word*>(std::calloc(size, sizeof(Word)));
+    if (!words) throw std::bad_alloc();
+    windows_.push_back({b.shared, size, std::unique_ptr<Word[], Window::Free>(words)});
   }
   steps_.resize(cluster.threads().size());
   known_.resize(cluster.threads().size());
@@ -79,53 +143,69 @@ Shadow::~Shadow() = default;
 
 void Shadow::begin() {
   ++generation_;
+  memory_->readers.take_back_all();
+  memory_->bytes.take_back_all();
   std::fill(steps_.begin(), steps_.end(), 1u);
   std::fill(known_.begin(), known_.end(), Known{});
   objects_.clear();
+  watched = {windows_.front().begin, nullptr, this};
+  for (const Window& w : windows_) {
+    watched.begin = std::min(watched.begin, w.begin);
+    watched.end = std::max(watched.end, w.begin + w.size * kWordBytes);
+  }
 }
 
-bool Shadow::knows(unsigned thread, uint32_t step) const {
+void Shadow::end() { watched = {}; }
+
+Shadow::Now Shadow::now() const {
   const unsigned self = number(cluster_, cluster_.self());
   const SharedCounts& seen = known_[self].seen;
-  return thread == self || (seen && (*seen)[thread] >= step);
+  return {self, steps_[self], seen ? seen->data() : nullptr};
+}
+
+uint32_t* Shadow::copy_of(const uint32_t* readers) {
+  if (!readers) return nullptr;
+  uint32_t* const copy = memory_->readers.take();
+  std::copy_n(readers, steps_.size(), copy);
+  return copy;
+}
+
+void Shadow::split(Word& word) {
+  word.bytes = memory_->bytes.take();
+  for (size_t i = 0; i < kWordBytes; ++i) {
+    word.bytes[i] = word.whole;
+    word.bytes[i].readers = copy_of(word.whole.readers);
+  }
 }
 
 template <class F>
 void Shadow::each_cell(const void* address, size_t bytes, const F& f) {
   const auto* at = static_cast<const std::byte*>(address);
   for (size_t w = 0; w < windows_.size(); ++w) {
-    Window& window = *windows_[w];
-    if (at < window.begin || at >= window.begin + window.words.size() * kWordBytes) continue;
+    Window& window = windows_[w];
+    if (at < window.begin || at >= window.begin + window.size * kWordBytes) continue;
     const size_t first = size_t(at - window.begin), last = first + bytes;
     if (!cluster_.is_shared(cluster_.blocks()[w], address, bytes))
       cluster_.fault(join("out of bounds: ", bytes, " bytes at offset ", first,
                           " of shared memory are not all the kernel's own"));
     for (size_t i = first / kWordBytes; i * kWordBytes < last; ++i) {
       Word& word = window.words[i];
-      if (word.generation != generation_) {
-        word.whole = {};
-        word.bytes.reset();
-        word.generation = generation_;
-      }
+      if (word.generation != generation_)
+        word = {.whole = {}, .bytes = nullptr, .generation = generation_};
       const size_t begin = std::max(first, i * kWordBytes),
                    end = std::min(last, (i + 1) * kWordBytes);
-      if (end - begin < kWordBytes && !word.bytes) {
-        word.bytes = std::make_unique<std::array<Cell, kWordBytes>>();
-        word.bytes->fill(word.whole);
-        for (Cell& c : *word.bytes)
-          if (c.readers) c.readers = std::make_shared<Counts>(*c.readers);
-      }
+      if (end - begin < kWordBytes && !word.bytes) split(word);
       if (!word.bytes)
         f(word.whole, begin);
       else
-        for (size_t b = begin; b < end; ++b) f((*word.bytes)[b % kWordBytes], b);
+        for (size_t b = begin; b < end; ++b) f(word.bytes[b % kWordBytes], b);
     }
     return;
   }
 }
 
 void Shadow::race(size_t offset, Access access, const Site& site, unsigned other,
-                  Access other_access, const Site& other_site) {
+                  Access other_access, uintptr_t other_site) {
   static constexpr const char* kVerbs[] = {"reads", "writes", "updates atomically",
                                            "lets an asynchronous operation write",
                                            "lets an asynchronous operation read"};
@@ -134,113 +214,132 @@ void Shadow::race(size_t offset, Access access, const Site& site, unsigned other
                       offset, " in ", describe(site), ", while thread (", t.index.x, ", ",
                       t.index.y, ", ", t.index.z, ") of block (", t.block->index.x, ", ",
                       t.block->index.y, ", ", t.block->index.z, ") ", kVerbs[int(other_access)],
-                      " it in ", describe(other_site), "; nothing orders the two"));
+                      " it in ", describe(unpack(other_site)), "; nothing orders the two"));
 }
 
-void Shadow::check(Cell& c, size_t offset, Access access, const Site& site, bool proxy) {
-  const bool writes =
-      access == Access::write || access == Access::atomic || access == Access::async_write;
+// An asynchronous operation still writes the cell, or reads what is to be written.
+void Shadow::in_flight(const Cell& c, size_t offset, bool writes, const Site& site) {
   if (c.write_in_flight)
     cluster_.fault(join(writes ? "writes" : "reads", " shared memory at offset ", offset, " in ",
                         describe(site), ", where ", describe(unpack(c.flight_site)),
                         " has not delivered yet; wait for it first"));
-  if (writes && c.reads_in_flight)
-    cluster_.fault(join("writes shared memory at offset ", offset, " in ", describe(site),
-                        ", which ", describe(unpack(c.flight_site)),
-                        " still reads; wait for it first"));
-  if (!writes && c.write_step == 0)
-    cluster_.fault(join("reads shared memory at offset ", offset, " in ", describe(site),
-                        ", which was never written"));
-  if (c.write_step && !(access == Access::atomic && c.by_atomic) && !knows(c.writer, c.write_step))
-    race(offset, access, site, c.writer,
-         c.by_async    ? Access::async_write
-         : c.by_atomic ? Access::atomic
-                       : Access::write,
-         unpack(c.write_site));
-  if (proxy && !c.by_async) {
-    const SharedCounts& fenced = known_[number(cluster_, cluster_.self())].fenced;
-    if (!fenced || (*fenced)[c.writer] < c.write_step)
-      cluster_.fault(join("missing fence.proxy.async: ", describe(site), " reads offset ", offset,
-                          " of shared memory, which ", describe(unpack(c.write_site)),
-                          " wrote through the generic proxy"));
-  }
-  if (!writes) return;
-  if (c.readers) {
-    for (unsigned t = 0; t < c.readers->size(); ++t)
-      if ((*c.readers)[t] && !knows(t, (*c.readers)[t]))
-        race(offset, access, site, t, Access::read, unpack(c.read_site));
-  } else if (c.read_step && !knows(c.reader, c.read_step)) {
-    race(offset, access, site, c.reader, Access::read, unpack(c.read_site));
-  }
+  cluster_.fault(join("writes shared memory at offset ", offset, " in ", describe(site), ", which ",
+                      describe(unpack(c.flight_site)), " still reads; wait for it first"));
 }
 
-void Shadow::record(Cell& c, Access access, const Site& site) {
-  const unsigned self = number(cluster_, cluster_.self());
-  const uint32_t step = steps_[self];
-  if (access != Access::read && access != Access::async_read) {
-    c = {.write_step = step,
-         .writer = uint16_t(self),
-         .by_atomic = access == Access::atomic,
-         .by_async = access == Access::async_write,
-         .write_site = pack(site)};
-    return;
+void Shadow::unwritten(size_t offset, const char* verb, const Site& site) {
+  cluster_.fault(join(verb, " shared memory at offset ", offset, " in ", describe(site),
+                      ", which was never written"));
+}
+
+void Shadow::check_fence(const Cell& c, size_t offset, const Site& site, const Now& now) {
+  const SharedCounts& fenced = known_[now.self].fenced;
+  if (!fenced || (*fenced)[c.writer] < c.write_step)
+    cluster_.fault(join("missing fence.proxy.async: ", describe(site), " reads offset ", offset,
+                        " of shared memory, which ", describe(unpack(c.write_site)),
+                        " wrote through the generic proxy"));
+}
+
+// Reports a read of the cell that the running thread has not seen.
+void Shadow::check_readers(const Cell& c, size_t offset, Access access, const Site& site,
+                           const Now& now) {
+  const auto check = [&](unsigned t, uint32_t step) {
+    if (step && !now.knows(t, step)) race(offset, access, site, t, Access::read, c.read_site);
+  };
+  if (!c.readers) return check(c.reader, c.read_step);
+  const auto size = unsigned(steps_.size());
+  if (now.seen) {  // a loop of vectors, which mostly finds nothing
+    uint32_t unseen = 0;
+    for (unsigned t = 0; t < size; ++t) unseen |= uint32_t(c.readers[t] > now.seen[t]);
+    if (!unseen) return;
   }
+  for (unsigned t = 0; t < size; ++t) check(t, c.readers[t]);
+}
+
+void Shadow::add_reader(Cell& c, const Site& site, const Now& now) {
   if (c.readers) {
-    (*c.readers)[self] = step;
-  } else if (c.read_step == 0 || knows(c.reader, c.read_step)) {
-    c.reader = uint16_t(self);
-    c.read_step = step;
+    c.readers[now.self] = now.step;
+  } else if (c.read_step == 0 || now.knows(c.reader, c.read_step)) {
+    c.reader = uint16_t(now.self);
+    c.read_step = now.step;
   } else {
-    c.readers = std::make_shared<Counts>(steps_.size());
-    (*c.readers)[c.reader] = c.read_step;
-    (*c.readers)[self] = step;
+    c.readers = memory_->readers.take();
+    std::fill_n(c.readers, steps_.size(), 0u);
+    c.readers[c.reader] = c.read_step;
+    c.readers[now.self] = now.step;
   }
   c.read_site = pack(site);
 }
 
+template <Shadow::Access access>
+void Shadow::touch(Cell& c, size_t offset, const Site& site, const Now& now) {
+  constexpr bool writes =
+      access == Access::write || access == Access::atomic || access == Access::async_write;
+  if (c.write_in_flight || (writes && c.reads_in_flight)) in_flight(c, offset, writes, site);
+  if (!writes && c.write_step == 0) unwritten(offset, "reads", site);
+  if (c.write_step && !(access == Access::atomic && c.by_atomic) &&
+      !now.knows(c.writer, c.write_step))
+    race(offset, access, site, c.writer,
+         c.by_async    ? Access::async_write
+         : c.by_atomic ? Access::atomic
+                       : Access::write,
+         c.write_site);
+  if constexpr (!writes) return add_reader(c, site, now);
+  check_readers(c, offset, access, site, now);
+  if (c.readers) memory_->readers.give_back(c.readers);
+  c = {.write_step = now.step,
+       .read_step = 0,
+       .writer = uint16_t(now.self),
+       .reader = 0,
+       .by_atomic = access == Access::atomic,
+       .by_async = access == Access::async_write,
+       .reads_in_flight = 0,
+       .write_in_flight = false,
+       .write_site = pack(site),
+       .read_site = 0,
+       .flight_site = 0,
+       .readers = nullptr};
+}
+
 void Shadow::read(const void* address, size_t bytes, const Site& site) {
-  each_cell(address, bytes, [&](Cell& c, size_t offset) {
-    check(c, offset, Access::read, site, false);
-    record(c, Access::read, site);
-  });
+  const Now now = this->now();
+  each_cell(address, bytes,
+            [&](Cell& c, size_t offset) { touch<Access::read>(c, offset, site, now); });
 }
 
 void Shadow::write(const void* address, size_t bytes, const Site& site) {
-  each_cell(address, bytes, [&](Cell& c, size_t offset) {
-    check(c, offset, Access::write, site, false);
-    record(c, Access::write, site);
-  });
+  const Now now = this->now();
+  each_cell(address, bytes,
+            [&](Cell& c, size_t offset) { touch<Access::write>(c, offset, site, now); });
 }
 
 void Shadow::atomic(const void* address, size_t bytes, const Site& site) {
   each_cell(address, bytes, [&](Cell& c, size_t offset) {
-    if (c.write_step == 0)
-      cluster_.fault(join("updates shared memory at offset ", offset, " in ", describe(site),
-                          ", which was never written"));
+    if (c.write_step == 0) unwritten(offset, "updates", site);
   });
   atomic_store(address, bytes, site);
 }
 
 void Shadow::atomic_store(const void* address, size_t bytes, const Site& site) {
-  each_cell(address, bytes, [&](Cell& c, size_t offset) {
-    check(c, offset, Access::atomic, site, false);
-    record(c, Access::atomic, site);
-  });
+  const Now now = this->now();
+  each_cell(address, bytes,
+            [&](Cell& c, size_t offset) { touch<Access::atomic>(c, offset, site, now); });
 }
 
 void Shadow::issue_write(const void* address, size_t bytes, const Site& site) {
+  const Now now = this->now();
   each_cell(address, bytes, [&](Cell& c, size_t offset) {
-    check(c, offset, Access::async_write, site, false);
-    record(c, Access::async_write, site);
+    touch<Access::async_write>(c, offset, site, now);
     c.write_in_flight = true;
     c.flight_site = pack(site);
   });
 }
 
 void Shadow::issue_read(const void* address, size_t bytes, const Site& site, bool proxy) {
+  const Now now = this->now();
   each_cell(address, bytes, [&](Cell& c, size_t offset) {
-    check(c, offset, Access::async_read, site, proxy);
-    record(c, Access::async_read, site);
+    touch<Access::async_read>(c, offset, site, now);
+    if (proxy && !c.by_async) check_fence(c, offset, site, now);
     ++c.reads_in_flight;
     c.flight_site = pack(site);
   });
@@ -258,8 +357,8 @@ void Shadow::land(const void* address, size_t bytes) {
 void Shadow::land(const void* address, size_t bytes, const Known& issued, const void* object) {
   each_cell(address, bytes, [](Cell& c, size_t) { c.write_in_flight = false; });
   Known& known = objects_[object];
-  known.seen = joined(known.seen, issued.seen);
-  known.fenced = joined(known.fenced, issued.fenced);
+  add(known.seen, issued.seen);
+  add(known.fenced, issued.fenced);
 }
 
 void Shadow::read_done(const void* address, size_t bytes) {
@@ -272,35 +371,32 @@ void Shadow::read_done(const void* address, size_t bytes) {
 
 Known Shadow::issued() const {
   const unsigned self = number(cluster_, cluster_.self());
-  auto seen = known_[self].seen ? std::make_shared<Counts>(*known_[self].seen)
-                                : std::make_shared<Counts>(steps_.size());
-  (*seen)[self] = steps_[self];
-  return {std::move(seen), known_[self].fenced};
+  Known known = known_[self];
+  own(known.seen, steps_.size())[self] = steps_[self];
+  return known;
 }
 
 void Shadow::synchronise(std::span<Thread* const> threads) {
   Known all;
   for (const Thread* t : threads) {
     const Known& known = known_[number(cluster_, *t)];
-    all.seen = joined(all.seen, known.seen);
-    all.fenced = joined(all.fenced, known.fenced);
+    add(all.seen, known.seen);
+    add(all.fenced, known.fenced);
   }
-  auto seen =
-      all.seen ? std::make_shared<Counts>(*all.seen) : std::make_shared<Counts>(steps_.size());
+  Counts& seen = own(all.seen, steps_.size());
   for (const Thread* t : threads) {
     const unsigned i = number(cluster_, *t);
-    (*seen)[i] = std::max((*seen)[i], steps_[i]++);
+    seen[i] = std::max(seen[i], steps_[i]++);
   }
-  all.seen = std::move(seen);
   for (const Thread* t : threads) known_[number(cluster_, *t)] = all;
 }
 
 void Shadow::release(const void* object) {
+  const unsigned self = number(cluster_, cluster_.self());
   Known& known = objects_[object];
-  const Known mine = issued();
-  known.seen = joined(known.seen, mine.seen);
-  known.fenced = joined(known.fenced, mine.fenced);
-  ++steps_[number(cluster_, cluster_.self())];
+  add(known.seen, known_[self].seen);
+  own(known.seen, steps_.size())[self] = steps_[self]++;
+  add(known.fenced, known_[self].fenced);
 }
 
 void Shadow::acquire(const void* object) { acquire(cluster_.self(), object); }
@@ -309,16 +405,17 @@ void Shadow::acquire(const Thread& thread, const void* object) {
   const auto found = objects_.find(object);
   if (found == objects_.end()) return;
   Known& mine = known_[number(cluster_, thread)];
-  mine.seen = joined(mine.seen, found->second.seen);
-  mine.fenced = joined(mine.fenced, found->second.fenced);
+  add(mine.seen, found->second.seen);
+  add(mine.fenced, found->second.fenced);
 }
 
 void Shadow::forget(const void* object) { objects_.erase(object); }
 
 void Shadow::fence_proxy() {
-  Known& mine = known_[number(cluster_, cluster_.self())];
-  mine.fenced = joined(mine.fenced, issued().seen);
-  ++steps_[number(cluster_, cluster_.self())];
+  const unsigned self = number(cluster_, cluster_.self());
+  Known& mine = known_[self];
+  add(mine.fenced, mine.seen);
+  own(mine.fenced, steps_.size())[self] = steps_[self]++;
 }
 
 }  // namespace tensorcraft::simt

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/device/host.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -48,6 +49,8 @@ class Shadow {
 
   // The cluster starts anew: no byte is written, nothing has happened.
   void begin();
+  // It has run to its end.
+  void end();
 
   // Accesses of the running thread to [address, address + bytes), in some block's shared memory.
   // Anything else is ignored.
@@ -84,23 +87,45 @@ class Shadow {
   struct Cell;
   struct Word;
   struct Window;
+  template <class T>
+  class Arrays;
+  struct Memory;
+  struct Now;
   enum class Access : uint8_t { read, write, atomic, async_write, async_read };
 
   template <class F>
   void each_cell(const void* address, size_t bytes, const F& f);
-  void check(Cell& cell, size_t offset, Access access, const Site& site, bool proxy);
-  void record(Cell& cell, Access access, const Site& site);
+  void split(Word& word);
+  uint32_t* copy_of(const uint32_t* readers);
+  Now now() const;
+  // Checks and notes an access of the running thread.
+  template <Access access>
+  void touch(Cell& cell, size_t offset, const Site& site, const Now& now);
+  void check_fence(const Cell& cell, size_t offset, const Site& site, const Now& now);
+  void check_readers(const Cell& cell, size_t offset, Access access, const Site& site,
+                     const Now& now);
+  void add_reader(Cell& cell, const Site& site, const Now& now);
+  [[noreturn]] void in_flight(const Cell& cell, size_t offset, bool writes, const Site& site);
+  [[noreturn]] void unwritten(size_t offset, const char* verb, const Site& site);
   [[noreturn]] void race(size_t offset, Access access, const Site& site, unsigned other,
-                         Access other_access, const Site& other_site);
-  bool knows(unsigned thread, uint32_t step) const;
+                         Access other_access, uintptr_t other_site);
 
   Cluster& cluster_;
-  std::vector<std::unique_ptr<Window>> windows_;
-  std::vector<Known> known_;     // of each thread, without its own newest step
-  std::vector<uint32_t> steps_;  // own newest step
+  std::vector<Window> windows_;
+  std::unique_ptr<Memory> memory_;  // of cells
+  std::vector<Known> known_;        // of each thread, without its own newest step
+  std::vector<uint32_t> steps_;     // own newest step
   std::unordered_map<const void*, Known> objects_;
   uint32_t generation_ = 0;
 };
+
+// The shared memory of the cluster that this OS thread runs, with what may lie between two blocks'.
+// Every access asks this first, most of which are to other memory.
+struct Watched {
+  const std::byte *begin = nullptr, *end = nullptr;
+  Shadow* shadow = nullptr;
+};
+extern thread_local constinit Watched watched [[gnu::tls_model("initial-exec")]];
 
 // The one of the running cluster; null outside a kernel and outside the race build.
 Shadow* shadow();

@@ -13,22 +13,29 @@ namespace {
 
 using tensorcraft::simt::Cluster;
 using tensorcraft::simt::Shadow;
-using tensorcraft::simt::shadow;
+using tensorcraft::simt::watched;
 
-void aligned(const void* address, size_t bytes, const void* from) {
-  if (reinterpret_cast<uintptr_t>(address) % bytes == 0) return;
+[[gnu::noinline]] void misaligned(const void* address, size_t bytes, const void* from) {
   if (Cluster* cluster = Cluster::current())
     cluster->fault(tensorcraft::join("misaligned access: ", bytes, " bytes at ", address, " in ",
                                      tensorcraft::simt::describe({.address = from})));
 }
-void read(const void* address, size_t bytes, const void* from) {
-  if (Shadow* s = shadow()) s->read(address, bytes, {.address = from});
+inline void aligned(const void* address, size_t bytes, const void* from) {
+  if (reinterpret_cast<uintptr_t>(address) % bytes != 0) misaligned(address, bytes, from);
 }
-void write(const void* address, size_t bytes, const void* from) {
-  if (Shadow* s = shadow()) s->write(address, bytes, {.address = from});
+inline Shadow* shadow_of(const volatile void* address) {
+  const auto* const at = static_cast<const volatile std::byte*>(address);
+  return at >= watched.begin && at < watched.end ? watched.shadow : nullptr;
 }
-void atomic(const volatile void* address, size_t bytes, const void* from) {
-  if (Shadow* s = shadow()) s->atomic(const_cast<const void*>(address), bytes, {.address = from});
+inline void read(const void* address, size_t bytes, const void* from) {
+  if (Shadow* s = shadow_of(address)) s->read(address, bytes, {.address = from});
+}
+inline void write(const void* address, size_t bytes, const void* from) {
+  if (Shadow* s = shadow_of(address)) s->write(address, bytes, {.address = from});
+}
+inline void atomic(const volatile void* address, size_t bytes, const void* from) {
+  if (Shadow* s = shadow_of(address))
+    s->atomic(const_cast<const void*>(address), bytes, {.address = from});
 }
 
 }  // namespace
@@ -66,7 +73,7 @@ void atomic(const volatile void* address, size_t bytes, const void* from) {
     return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                              \
   }                                                                                           \
   void __tsan_atomic##bits##_store(volatile uint##bits##_t* p, uint##bits##_t v, int) {       \
-    if (Shadow* s = shadow())                                                                 \
+    if (Shadow* s = shadow_of(p))                                                             \
       s->atomic_store(const_cast<uint##bits##_t*>(p), bits / 8, {.address = TC_HERE});        \
     __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                 \
   }                                                                                           \
