@@ -8,6 +8,7 @@
 #include "tensorcraft/jit/source.hpp"
 #include "tests/support/cases.hpp"
 #include "tests/support/kernel_baseline.hpp"
+#include "tests/support/passed_before.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
@@ -127,11 +128,8 @@ std::vector<Kernel> still_chosen(const std::vector<Kernel>& all, const DeviceInf
 // A hash of the JIT's keys of all these kernels: of the compiler, its options and every text it
 // reads.
 std::string texts_of(const std::vector<Kernel>& all, const std::string& arch) {
-  const auto known = cuda::nvrtc_architectures();
-  const jit::Toolchain toolchain{cuda::nvrtc_version(), {known.begin(), known.end()}};
   std::set<std::string> keys;
-  for (const Kernel& kernel : all)
-    keys.insert(jit::make_program(kernel.step.kernel, arch, toolchain).key);
+  for (const Kernel& kernel : all) keys.insert(program_hash(kernel.step.kernel, arch));
   Sha256 hash;
   for (const std::string& key : keys) hash.field(key);
   return hash.hex();
@@ -273,40 +271,16 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
-// Which texts nvcc passed: a file of their hashes, kept between runs.
-class NvccHistory {
- public:
-  explicit NvccHistory(const std::string& nvcc) : version_(output_of('"' + nvcc + "\" --version")) {
-    std::ifstream file(gate_file("nvcc"));
-    for (std::string key; file >> key;) before_.insert(key);
-  }
-  ~NvccHistory() {
-    std::ofstream file(gate_file("nvcc"));
-    for (const std::string& key : passed_) file << key << '\n';
-  }
-  NvccHistory(const NvccHistory&) = delete;
-  NvccHistory& operator=(const NvccHistory&) = delete;
-
-  // A hash of the compiler and the JIT's keys of the kernels, which cover the text of every header.
-  std::string key(const std::vector<Kernel>& kernels, std::string_view arch) const {
-    const jit::Toolchain any{.version = {}, .architectures = {90}};
-    Sha256 hash;
-    hash.field(version_);
-    for (const Kernel& kernel : kernels)
-      hash.field(jit::make_program(kernel.step.kernel, arch, any).key);
-    return hash.hex();
-  }
-  bool passed_before(const std::string& key) const { return before_.contains(key); }
-  void pass(const std::string& key) {
-    const std::lock_guard lock(mutex_);
-    passed_.insert(key);
-  }
-
- private:
-  const std::string version_;
-  std::set<std::string> before_, passed_;
-  std::mutex mutex_;
-};
+// A hash of nvcc's version and the JIT's keys of the kernels, which cover the text of every header.
+std::string nvcc_key(const std::string& version, const std::vector<Kernel>& kernels,
+                     std::string_view arch) {
+  const jit::Toolchain any{.version = {}, .architectures = {90}};
+  Sha256 hash;
+  hash.field(version);
+  for (const Kernel& kernel : kernels)
+    hash.field(jit::make_program(kernel.step.kernel, arch, any).key);
+  return hash.hex();
+}
 
 // Files for the headers of a rung that are no files: those of an expression are made at run time.
 void write_generated_headers(const jit::KernelKey& key, const test::TemporaryFolder& folder) {
@@ -353,12 +327,13 @@ TEST(CompileGate, OneKernelOfEachVariantAndDtypeBuildsWithNvcc) {
   const std::string nvcc = TENSORCRAFT_NVCC;
   if (nvcc.empty()) GTEST_SKIP() << "there is no nvcc";
   const test::TemporaryFolder folder;
-  NvccHistory history(nvcc);
+  const std::string version = output_of('"' + nvcc + "\" --version");
+  PassedBefore passed("nvcc");
   std::atomic<size_t> compiled = 0;
   const auto all = kernels(device_info_of_arch("sm_90a"), Keep::one_a_dtype);
   for_all<std::vector<Kernel>>(by_rung(all), [&](const std::vector<Kernel>& kernels) {
-    const std::string key = history.key(kernels, "sm_90a");
-    if (!history.passed_before(key)) {
+    const std::string key = nvcc_key(version, kernels, "sm_90a");
+    if (!passed.contains(key)) {
       compiled += kernels.size();
       const std::string file = folder.file(key);
       write_for_nvcc(kernels, file + ".cu", "sm_90a");
@@ -371,7 +346,7 @@ TEST(CompileGate, OneKernelOfEachVariantAndDtypeBuildsWithNvcc) {
                                   << " and others of its rung: "
                                   << std::ifstream(file + ".log").rdbuf());
     }
-    history.pass(key);
+    passed.add(key);
   });
   std::cout << all.size() << " kernels with nvcc, " << compiled << " of them compiled now\n";
 }
