@@ -28,6 +28,7 @@ void count_step() {
 
 int64_t Elements::offset(int64_t index) const {
   count_step();
+  if (!has_gaps_) return index;
   int64_t at = 0;
   for (int i = view_.rank() - 1; i >= 0; --i) {
     at += index % view_.shape(i) * view_.stride(i);

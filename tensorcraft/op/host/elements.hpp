@@ -13,7 +13,7 @@ namespace tensorcraft::host {
 // obvious: what `reference` rows are written with.
 class Elements {
  public:
-  explicit Elements(const TensorView& view) : view_(view) {}
+  explicit Elements(const TensorView& view) : view_(view), has_gaps_(!view.is_contiguous()) {}
   double operator[](int64_t index) const;
   void set(int64_t index, double value) const;  // rounds to the dtype, once
   std::vector<double> all() const;              // for loops that read each of them often
@@ -26,6 +26,7 @@ class Elements {
  private:
   int64_t offset(int64_t index) const;
   TensorView view_;
+  bool has_gaps_;
 };
 
 // In double; NaN stays NaN.

@@ -144,9 +144,13 @@ void cpu(const Problem& q) {
 }
 
 void reference(const Problem& q) {
-  const host::Elements x(q.x), depthwise(q.depthwise), pointwise(q.pointwise), out(q.out),
-      depthwise_bias(q.depthwise_bias.value_or(q.out)), bias(q.bias.value_or(q.out)),
-      residual(q.residual.value_or(q.out));
+  const auto values = [](const std::optional<TensorView>& t) {
+    return t ? host::Elements(*t).all() : std::vector<double>();
+  };
+  const auto x = values(q.x), depthwise = values(q.depthwise), pointwise = values(q.pointwise),
+             depthwise_bias = values(q.depthwise_bias), bias = values(q.bias),
+             residual = values(q.residual);
+  const host::Elements out(q.out);
   const WindowAxis &rows = q.window.rows, &columns = q.window.columns;
   const int64_t channels = q.channels(), filters = q.filters();
   // The values between the convolutions of a place, rounded to the dtype as out's are.
@@ -157,21 +161,23 @@ void reference(const Problem& q) {
     for (int64_t y = 0; y < rows.out; ++y)
       for (int64_t column = 0; column < columns.out; ++column) {
         for (int64_t c = 0; c < channels; ++c) {
-          double sum = q.depthwise_bias ? depthwise_bias[c] : 0;
+          double sum = q.depthwise_bias ? depthwise_bias[size_t(c)] : 0;
           for (int64_t r = 0; r < rows.taps; ++r)
             for (int64_t s = 0; s < columns.taps; ++s) {
               const int64_t iy = rows.at(y, r), ix = columns.at(column, s);
               const bool inside = rows.has(iy) && columns.has(ix);
               const int64_t pixel = (n * rows.in + iy) * columns.in + ix;
-              sum += (inside ? x[pixel * channels + c] : 0.0) *
-                     depthwise[(c * rows.taps + r) * columns.taps + s];
+              sum += (inside ? x[size_t(pixel * channels + c)] : 0.0) *
+                     depthwise[size_t((c * rows.taps + r) * columns.taps + s)];
             }
           middle.set(c, host::activate(q.depthwise_activation, sum));
         }
+        const std::vector<double> between = middle.all();
         for (int64_t f = 0; f < filters; ++f, ++i) {
-          double sum = q.bias ? bias[f] : 0;
-          for (int64_t c = 0; c < channels; ++c) sum += middle[c] * pointwise[f * channels + c];
-          if (q.residual) sum += residual[i];
+          double sum = q.bias ? bias[size_t(f)] : 0;
+          for (int64_t c = 0; c < channels; ++c)
+            sum += between[size_t(c)] * pointwise[size_t(f * channels + c)];
+          if (q.residual) sum += residual[size_t(i)];
           out.set(i, host::activate(q.activation, sum));
         }
       }
