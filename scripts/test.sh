@@ -31,13 +31,19 @@ step() {  # every step runs, so one report shows all that is wrong
   echo "== $name"
   "$@" 2>&1 | tee "$build/step.log" || wrong "$name" "$build/step.log"
 }
-# beside NAME COMMAND...: a step that runs beside the next ones, which leave a core idle. report: waits for these, prints what they said.
+# beside NAME COMMAND...: a step beside the next ones, which leave a core idle; such steps run one after another. report: waits for
+# these, prints what they said.
 names=() logs=() processes=()
 trap '((${#processes[@]} == 0)) || kill "${processes[@]}" 2>/dev/null || true' EXIT
 beside() {
+  local before=
+  if ((${#processes[@]})); then before=${processes[-1]}; fi
   names+=("$1") logs+=("$build/step-${#names[@]}.log")
   shift
-  "$@" >"${logs[-1]}" 2>&1 &
+  (
+    [ -z "$before" ] || tail --pid="$before" -f /dev/null
+    exec "$@"
+  ) >"${logs[-1]}" 2>&1 &
   processes+=($!)
 }
 report() {
@@ -67,11 +73,13 @@ step "C++ tests" ctest "${suite[@]}" -j2 --no-tests=error "${unlabelled[@]}"
 step "SIMT tests, ASan and UBSan" scripts/simt.sh --build "$build" asan
 step "SIMT tests, race build" scripts/simt.sh --build "$build" race
 step "ThreadSanitizer" scripts/simt.sh --build "$build" threads
+pytest=(env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q)
 beside "API reference" scripts/docs.sh "$build/python"
 beside lint scripts/lint.sh --build "$build" tensorcraft/{core,cuda,jit,op}
-step "Python tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/python tests/scripts
+beside "command tests" "${pytest[@]}" tests/cli --command "$build/install/bin/tensorcraft"
+beside "tests of scripts" "${pytest[@]}" tests/scripts
+step "Python tests" "${pytest[@]}" tests/python
 report
-step "command tests" env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q tests/cli --command "$build/install/bin/tensorcraft"
 step format scripts/format.sh --check
 step "Python lint" "$python" -m ruff check -q python bindings tests benchmarks examples scripts
 if ((full)); then
