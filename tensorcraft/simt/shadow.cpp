@@ -119,8 +119,6 @@ struct Shadow::Now {
   }
 };
 
-thread_local constinit Watched watched;
-
 Shadow* shadow() {
   Cluster* const cluster = Cluster::current();
   return cluster ? cluster->shadow() : nullptr;
@@ -148,14 +146,18 @@ void Shadow::begin() {
   std::fill(steps_.begin(), steps_.end(), 1u);
   std::fill(known_.begin(), known_.end(), Known{});
   objects_.clear();
-  watched = {windows_.front().begin, nullptr, this};
+  const auto end_of = [](const Window& w) { return w.begin + w.size * kWordBytes; };
+  const std::byte *first = windows_.front().begin, *last = end_of(windows_.front());
   for (const Window& w : windows_) {
-    watched.begin = std::min(watched.begin, w.begin);
-    watched.end = std::max(watched.end, w.begin + w.size * kWordBytes);
+    first = std::min(first, w.begin);
+    last = std::max(last, end_of(w));
   }
+  if constexpr (kRaceBuild) watch(first, last, this);
 }
 
-void Shadow::end() { watched = {}; }
+void Shadow::end() {
+  if constexpr (kRaceBuild) watch(nullptr, nullptr, nullptr);
+}
 
 Shadow::Now Shadow::now() const {
   const unsigned self = number(cluster_, cluster_.self());

@@ -119,13 +119,9 @@ class Shadow {
   uint32_t generation_ = 0;
 };
 
-// The shared memory of the cluster that this OS thread runs, with what may lie between two blocks'.
-// Every access asks this first, most of which are to other memory.
-struct Watched {
-  const std::byte *begin = nullptr, *end = nullptr;
-  Shadow* shadow = nullptr;
-};
-extern thread_local constinit Watched watched [[gnu::tls_model("initial-exec")]];
+// This OS thread's accesses to [begin, end) go to the shadow from now on, and no others; null:
+// none. In tsan.cpp, so of the race build alone.
+void watch(const std::byte* begin, const std::byte* end, Shadow* shadow);
 
 // The one of the running cluster; null outside a kernel and outside the race build.
 Shadow* shadow();

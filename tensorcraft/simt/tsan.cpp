@@ -13,7 +13,14 @@ namespace {
 
 using tensorcraft::simt::Cluster;
 using tensorcraft::simt::Shadow;
-using tensorcraft::simt::watched;
+
+// The shared memory of the cluster that this OS thread runs, with what lies between its blocks'.
+// Every access asks it first, and most are to other memory: found without a call.
+struct Watched {
+  const std::byte *begin = nullptr, *end = nullptr;
+  Shadow* shadow = nullptr;
+};
+thread_local constinit Watched watched [[gnu::tls_model("initial-exec")]];
 
 [[gnu::noinline]] void misaligned(const void* address, size_t bytes, const void* from) {
   if (Cluster* cluster = Cluster::current())
@@ -39,6 +46,10 @@ inline void atomic(const volatile void* address, size_t bytes, const void* from)
 }
 
 }  // namespace
+
+void tensorcraft::simt::watch(const std::byte* begin, const std::byte* end, Shadow* shadow) {
+  watched = {begin, end, shadow};
+}
 
 #define TC_HERE __builtin_return_address(0)
 #define TC_ACCESS(bytes)                                                                        \
