@@ -348,6 +348,8 @@ def _operand(self: Tensor, other: Any) -> Any:
         return other
     if isinstance(other, (list, tuple)):
         return asarray(other, device=self.device)
+    if getattr(other, "__array_ufunc__", other) is None:  # it does its arithmetic itself, as a sparse matrix does
+        return None
     if hasattr(other, "__dlpack__") or hasattr(other, "dtype"):
         return native.from_any(other)
     return None

@@ -28,12 +28,16 @@ Reduce = Literal["sum", "max", "min", "prod"]
 
 
 class Analysis(NamedTuple):
-    """What is known of the rows of a matrix, by which products choose how they are computed."""
+    """What is known of the rows of a matrix, by which products choose how they are computed.
 
-    longest_row: int  # elements of it
+    longest_row: stored elements of the longest. empty_rows: how many have none. mean_row: stored elements of a row, on
+    average. skew: longest_row / mean_row.
+    """
+
+    longest_row: int
     empty_rows: int
-    mean_row: float  # stored elements of a row
-    skew: float  # longest_row / mean_row
+    mean_row: float
+    skew: float
 
 
 class Matrix:
@@ -127,8 +131,9 @@ class Matrix:
         return _product(self, x)
 
     def __rmatmul__(self, x: Any) -> Any:
-        x = _dense(x, self.device)
-        return self.T @ x if x.ndim == 1 else (self.T @ x.T).T
+        dense = _dense(x, self.device)
+        result = self.T @ dense if dense.ndim == 1 else (self.T @ dense.T).T
+        return result if dense is x or isinstance(x, Tensor) else result.numpy()
 
     def __repr__(self) -> str:
         return f"<sparse.Matrix {self._native!r}>"
@@ -176,7 +181,11 @@ def csc(
 
 
 def from_dense(x: Any, format: Format = "csr", *, index_dtype: Any = "int32", device: str | None = None) -> Matrix:
-    """The sparse matrix of a dense one: all elements but +0 are stored, -0 and NaN too."""
+    """The sparse matrix of a dense one: all elements but +0 are stored, -0 and NaN too.
+
+    x: (rows, cols), float32, float16 or bfloat16, any strides. Waits for the number of elements. Raises ValueError if x
+    is no matrix, TypeError for another dtype.
+    """
     return Matrix(native.SparseMatrix.from_dense(_placed(x, device), format, index_dtype))
 
 
@@ -214,6 +223,10 @@ def spmv(
 
     `combine` is an expression, in the language of `tc.elementwise`, of x, an element of the vector, and a, the element
     of the matrix beside it; `reduce` makes one number of those of a row. The result is an array of the kind of x.
+
+    x: (cols), c and out: (rows), of the dtype of a. Work is enqueued on `stream`, as operators take it, and not waited
+    for; the conversion of a CSC matrix, once, is. Raises ValueError if a shape, an expression or a variant does not fit,
+    TypeError for another dtype.
     """
     return _call(_ops.spmv, a, x, c, alpha, beta, combine, reduce, out, stream, variant)
 
@@ -231,7 +244,10 @@ def spmm(
     stream: Any = None,
     variant: str | None = None,
 ) -> Any:
-    """alpha A X + beta C for a matrix X, row-major or column-major; all else is as in `spmv`."""
+    """alpha A X + beta C for a matrix X, row-major or column-major; all else is as in `spmv`.
+
+    x: (cols, n), c and out: (rows, n).
+    """
     return _call(_ops.spmm, a, x, c, alpha, beta, combine, reduce, out, stream, variant)
 
 

@@ -49,6 +49,13 @@ def test_a_product_is_of_the_kind_of_x(device: str) -> None:
     ours_too = a @ tc.asarray(x, device=device)
     assert isinstance(ours_too, tc.Tensor) and ours_too.device == device
     assert isinstance(a @ [1.0, 1.0, 1.0, 1.0], np.ndarray)
+    left = np.ones((2, 6), np.float32)
+    assert isinstance(left @ a, np.ndarray) and isinstance(left[0] @ a, np.ndarray)
+    assert isinstance([1.0] * 6 @ a, np.ndarray)
+    ours_left = tc.asarray(left, device=device)
+    for of, numpys in [(ours_left @ a, left @ a), (ours_left[0] @ a, left[0] @ a)]:
+        assert isinstance(of, tc.Tensor) and of.device == device
+        np.testing.assert_array_equal(of.numpy(), numpys)
     out = tc.empty(6, device=device)
     assert tc.sparse.spmv(a, tc.asarray(x, device=device), out=out) is out
     np.testing.assert_array_equal(out.numpy(), a @ x)
