@@ -50,8 +50,10 @@ const Step* not_on_simt(const Plan& plan) {
 void require_simt_instance(Considered& variant) {
   const Step* const missing = not_on_simt(*variant.plan);
   if (!missing) return;
-  variant.reason = join("the SIMT device has no instance of this Config; ",
-                        jit::readable_name(missing->kernel), " is not compiled into this build");
+  variant.reason =
+      join("the SIMT device has no instance of this Config, ", jit::readable_name(missing->kernel),
+           ": it has those of the tests' cases; take another shape or dtype, another "
+           "variant, or a GPU");
   variant.accepted = false;
   variant.plan.reset();
 }

@@ -77,9 +77,9 @@ TEST(Simt, DeclinesARowWhoseConfigIsNotCompiled) {
                                                         device_info(x.device()));
   EXPECT_FALSE(softmax.variants[0].accepted);
   EXPECT_EQ(softmax.variants[0].reason,
-            "the SIMT device has no instance of this Config; "
-            "softmax_persistent_float32_t1024_g1024_v4_s2_w0_n0_c1_s3_fsoftmax_mnone_s0 is not "
-            "compiled into this build");
+            "the SIMT device has no instance of this Config, "
+            "softmax_persistent_float32_t1024_g1024_v4_s2_w0_n0_c1_s3_fsoftmax_mnone_s0: it has "
+            "those of the tests' cases; take another shape or dtype, another variant, or a GPU");
   EXPECT_EQ(softmax.variant, "online");
   EXPECT_EQ(softmax.floor_us, 0) << "time on it says nothing of a GPU";
 }
