@@ -286,7 +286,18 @@ int verify_product(Console& console, const BenchArguments& a) {
   return passed ? kDone : kCheckFailed;
 }
 
+void check(const BenchArguments& a) {
+  const auto require = [](bool holds, std::string_view what, auto got) {
+    if (!holds) fail(ErrorKind::value, "bench: ", what, ", got ", got);
+  };
+  require(a.seconds > 0, "--seconds must be above 0", a.seconds);
+  require(a.warmup >= 0, "--warmup must be 0 seconds or more", a.warmup);
+  require(a.repetitions >= 0, "--repetitions must be 0 or more", a.repetitions);
+  require(a.tolerance >= 0, "--tolerance must be 0 or more", a.tolerance);
+}
+
 int bench_main(Console& console, const BenchArguments& a) {
+  check(a);
   console.json = a.json && a.json->empty();
   if (a.verify) return verify_product(console, a);
   const bench::Results results =
@@ -326,7 +337,9 @@ Command bench_command() {
             "copy (without it), cublaslt, cublaslt+kernel, cudnn, all, none; may be repeated",
             &a->peers},
            {"--device", "cpu or a GPU of this machine; else the default device", &a->device},
-           {"--warm", "use the same arrays each time; else they are never in the cache", &a->warm},
+           {"--warm",
+            "use the same arrays each time; else they come from memory, but for small ones",
+            &a->warm},
            {"--warmup", "seconds of calls before the first case, a tenth before others (1)",
             &a->warmup},
            {"--seconds", "that a candidate is measured, about (0.3)", &a->seconds},

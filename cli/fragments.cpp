@@ -16,7 +16,12 @@ struct FragmentsArguments {
 
 // The GPU at hand, else the emulator.
 Device device_of(const FragmentsArguments& a) {
-  if (!a.device.empty()) return parse_device(a.device);
+  if (!a.device.empty()) {
+    const Device device = parse_device(a.device);
+    if (device == Device::cpu())
+      fail(ErrorKind::value, "--device must be a GPU or simt, which have fragments, got cpu");
+    return device;
+  }
   for (const Device device : devices())
     if (device.is_cuda()) return device;
   return Device::simt();

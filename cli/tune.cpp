@@ -145,6 +145,8 @@ int list_tuned(Console& console) {
 }
 
 int tune_main(Console& console, const TuneArguments& a) {
+  if (!(a.seconds >= 0))
+    fail(ErrorKind::value, "tune: --seconds must be above 0, or left out, got ", a.seconds);
   const bool tunes = !a.text.op.empty() || !a.suite.empty();
   if (int(tunes) + int(a.list) + int(!a.exported.empty()) + int(!a.imported.empty()) > 1)
     fail(ErrorKind::value, "tune: --list, --export and --import stand alone");

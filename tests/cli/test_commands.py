@@ -186,6 +186,11 @@ def test_a_call_of_a_file_is_named_by_its_line(run: Run, tmp_path: Path) -> None
     assert done.code == 2 and "standard input:1: relu: takes 1 shape (x), got 2" in done.err
 
 
+def test_fragments_are_those_of_a_gpu_or_the_emulator(run: Run) -> None:
+    done = run("fragments", "--device", "cpu")
+    assert done.code == 2 and "--device must be a GPU or simt, which have fragments, got cpu" in done.err
+
+
 def test_fragments_runs_what_it_prints(run: Run) -> None:
     result = run("fragments", "--device", "simt", "--json").json()
     assert result["device"] == "simt" and "13.a0" in result["maps"]

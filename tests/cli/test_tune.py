@@ -137,6 +137,7 @@ def test_a_suite_shares_its_time(run: Run) -> None:
         (("softmaxx", "8x8"), "softmax"),
         (("gemm", "8x8", "8x8", "--device", "cpu", "--option", "config=tile_m=64"), "gemm: tuning finds config; leave it out"),
         (("relu", "8", "--below", "x"), "tune: --below is NAME=NUMBER"),
+        (("relu", "8", "--seconds", "-1"), "tune: --seconds must be above 0, or left out, got -1"),
     ],
 )
 def test_bad_arguments(run: Run, arguments: tuple[str, ...], text: str) -> None:
