@@ -11,6 +11,8 @@ namespace tensorcraft::op {
 inline const Parameter kCsrIndices{"indices", "int32 or int64, (stored): their columns"};
 inline const Parameter kCsrIndptr{"indptr",
                                   "int32 or int64, (rows + 1): where rows begin; dtype of indices"};
+// The same if it stands alone.
+inline const Parameter kCsrStarts{"indptr", "int32 or int64, (rows + 1): where rows begin"};
 
 // The matrix, and what comes behind it.
 inline std::vector<Parameter> csr_inputs(std::vector<Parameter> others = {}) {

@@ -69,12 +69,13 @@ Window window_over(std::string_view op, const TensorView& x, std::array<int64_t,
 }
 
 TensorView as_nhwc(std::string_view op, std::string_view name, const TensorView& t,
-                   ImageLayout layout) {
-  const bool last = layout == ImageLayout::nhwc;
+                   ImageLayout layout, FourAxes axes) {
+  const bool last = layout == ImageLayout::nhwc, filters = axes == FourAxes::filters;
+  const std::string_view channels = filters ? "channels of a group" : "channels";
   if (t.rank() != 4)
     fail(ErrorKind::value, op, ": ", name, ": expected 4 dimensions, ",
-         last ? "batch, rows, columns, channels" : "batch, channels, rows, columns", ", got shape ",
-         t.shape());
+         filters ? "filters, " : "batch, ", last ? "rows, columns, " : "", channels,
+         last ? "" : ", rows, columns", ", got shape ", t.shape());
   return last ? t : t.permute({0, 2, 3, 1});
 }
 

@@ -60,10 +60,12 @@ std::array<int64_t, 2> to_pair(std::string_view op, std::string_view name, const
 Window window_over(std::string_view op, const TensorView& x, std::array<int64_t, 2> taps,
                    const WindowOptions& options);
 
-// Images as [batch, rows, columns, channels], whatever the layout of `t`, and the reverse for a
-// shape. Kind value for another rank than 4.
+// What the first axis of four counts: [batch, ...] or [filters, ...].
+enum class FourAxes : uint8_t { images, filters };
+// Images or filters as [batch, rows, columns, channels], whatever the layout of `t`, and the
+// reverse for a shape. Kind value for another rank than 4.
 TensorView as_nhwc(std::string_view op, std::string_view name, const TensorView& t,
-                   ImageLayout layout);
+                   ImageLayout layout, FourAxes axes = FourAxes::images);
 Dims shape_in(ImageLayout layout, int64_t batch, int64_t rows, int64_t columns, int64_t channels);
 // Of an [batch, rows, columns, channels] view.
 ImageStrides image_strides(const TensorView& t);

@@ -78,8 +78,17 @@ TEST(Conv2d, WhatCannotBeIsRefusedByName) {
                           [&] { conv2d(x, w({1, 4, 1, 1}), {.stride = {0}}); });
   test::expect_error_with(ErrorKind::value, "padding must be from 0",
                           [&] { conv2d(x, w({1, 4, 1, 1}), {.padding = -1}); });
-  test::expect_error_with(ErrorKind::value, "expected 4 dimensions",
+  test::expect_error_with(ErrorKind::value,
+                          "x: expected 4 dimensions, batch, channels, rows, columns, got",
                           [&] { conv2d(Tensor(DType::float32, {4, 5, 6}), w({1, 4, 1, 1})); });
+  test::expect_error_with(
+      ErrorKind::value,
+      "w: expected 4 dimensions, filters, channels of a group, rows, columns, got",
+      [&] { conv2d(x, w({1, 4, 1})); });
+  test::expect_error_with(
+      ErrorKind::value,
+      "w: expected 4 dimensions, filters, rows, columns, channels of a group, got",
+      [&] { conv2d(x, w({1, 4, 1}), {.layout = ImageLayout::nhwc}); });
   test::expect_error_with(ErrorKind::value, "leave groups out",
                           [&] { depthwise_conv2d(x, w({4, 1, 1, 1}), {.groups = 4}); });
   test::expect_error_with(ErrorKind::type, "Dtype",

@@ -87,6 +87,9 @@ TEST(DepthwiseSeparableConv2d, WhatCannotBeIsRefusedByName) {
   test::expect_error_with(ErrorKind::value, "expected 4 dimensions", [&] {
     depthwise_separable_conv2d(t({4, 5, 6}), t({4, 1, 3, 3}), t({6, 4, 1, 1}));
   });
+  test::expect_error_with(ErrorKind::value, "pointwise: expected 4 dimensions, filters, ", [&] {
+    depthwise_separable_conv2d(t({1, 4, 5, 6}), t({4, 1, 3, 3}), t({6, 4}));
+  });
 }
 
 // 32 images of 56 x 56 and 128 channels, 3 x 3, 128 filters.

@@ -96,7 +96,7 @@ Shapes shapes_of(std::string_view op, std::span<const TensorView> in, const Conv
   op::check_dtype(op, "x", in[0], {DType::float32, DType::float16, DType::bfloat16});
   op::check_dtype(op, "w", in[1], {in[0].dtype()});
   const TensorView x = op::as_nhwc(op, "x", in[0], o.layout);
-  const TensorView w = op::as_nhwc(op, "w", in[1], o.layout);
+  const TensorView w = op::as_nhwc(op, "w", in[1], o.layout, op::FourAxes::filters);
   const int64_t groups = groups_of(op, x, o);
   check_groups(op, x, w, groups);
   const op::Window window =

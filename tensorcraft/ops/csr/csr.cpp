@@ -265,7 +265,7 @@ const op::Definition<Problem, Options> kStarts{
         "The ends of rows and the stored elements are merged in steps; out[i] is how many rows end "
         "in the first 2048 i of them. It depends on indptr alone, so a matrix may keep it for "
         "spmv.",
-    .inputs = {op::kCsrIndptr},
+    .inputs = {op::kCsrStarts},
     .options = {kStored},
     .out_doc = "int64, one for each 2048 rows and stored elements, and one",
     .dtypes = {DType::int32, DType::int64},
@@ -299,7 +299,7 @@ const op::Definition<Problem, Options> kFromDense{
     .details =
         "Bits are copied, so -0 and NaN stay what they are. indptr is that of csr_offsets, "
         "and stored its last number. tc.sparse.from_dense calls both.",
-    .inputs = {{"x", "(rows, cols), float32, float16 or bfloat16, any strides"}, op::kCsrIndptr},
+    .inputs = {{"x", "(rows, cols), float32, float16 or bfloat16, any strides"}, op::kCsrStarts},
     .options = {kStored},
     .out_name = "data",
     .out_doc = "(stored), dtype of x",

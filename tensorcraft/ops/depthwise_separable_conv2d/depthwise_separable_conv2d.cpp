@@ -72,7 +72,8 @@ Shapes shapes_of(std::span<const TensorView> in, const Options& o) {
   TensorView images[3] = {in[0], in[1], in[2]};
   for (size_t i = 0; i < 3; ++i) {
     if (i > 0) op::check_dtype(kName, names[i], in[i], {in[0].dtype()});
-    images[i] = op::as_nhwc(kName, names[i], in[i], o.layout);
+    images[i] = op::as_nhwc(kName, names[i], in[i], o.layout,
+                            i == 0 ? op::FourAxes::images : op::FourAxes::filters);
   }
   const auto& [x, depthwise, pointwise] = images;
   const int64_t channels = x.shape(3);
