@@ -86,13 +86,17 @@ void register_devices(nb::module_& m) {
         for (const Device d : devices()) names.push_back(to_string(d));
         return names;
       },
-      "Every usable device: \"cpu\", then the GPUs.");
+      "Every usable device: \"cpu\", the GPUs, and \"simt\", the emulator, last.");
   m.def(
       "default_device", [] { return to_string(default_device()); },
-      "Where host arrays are computed: cuda:0 where a usable GPU is, else cpu.");
+      "Where host arrays are computed: what set_default_device() or TENSORCRAFT_DEVICE says, else "
+      "the "
+      "first usable GPU, else \"cpu\".");
   m.def(
       "set_default_device", [](nb::handle device) { set_default_device(to_device(device)); },
-      "device"_a.none(), "Makes another device the default.");
+      "device"_a.none(),
+      "Makes another device the default of this process: \"cpu\", \"cuda:1\", \"simt\". Raises "
+      "ValueError for a text that is none, Unsupported for a device that cannot be used.");
   m.def(
       "synchronize",
       [](nb::handle device) {

@@ -253,10 +253,14 @@ class SchedulerObject {
     const bool is_room = reason == Reason::memory || reason == Reason::queue_full;
     fail(is_room ? ErrorKind::out_of_memory : ErrorKind::value, "Scheduler: ", task,
          " is rejected: ",
-         reason == Reason::memory       ? "it asks for more memory than the scheduler has in all"
-         : reason == Reason::queue_full ? "max_pending tasks of its class wait already"
-         : reason == Reason::bandwidth ? "its traffic is more than its stream's share of one window"
-                                       : "a task that it comes after failed or was cancelled");
+         reason == Reason::memory
+             ? "it asks for more memory than the scheduler has in all; ask for less, or give "
+               "Scheduler(memory=) more"
+         : reason == Reason::queue_full ? "max_pending tasks of its class wait already; wait for "
+                                          "one, or raise max_pending"
+         : reason == Reason::bandwidth  ? "its traffic is more than its stream's share of one "
+                                          "window; split it, or raise bandwidth, shares or window"
+                                        : "a task that it comes after failed or was cancelled");
   }
 
   const Device device_;

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 from . import _tensorcraft as native
-from .errors import Error, TensorCraftTypeError, TensorCraftValueError
+from .errors import Cancelled, Error, TensorCraftTypeError, TensorCraftValueError
 
 __all__ = ["Decision", "Scheduler", "Task"]
 
@@ -101,7 +101,7 @@ class Task(concurrent.futures.Future[Any]):
             self.set_running_or_notify_cancel()
         elif not self.done():  # else the program gave it a result of its own
             if state == "failed":
-                self.set_exception(error or Error(said))
+                self.set_exception(error or Cancelled(said))
             else:
                 self.set_result(value)
 
@@ -170,7 +170,8 @@ class Scheduler:
         name: for messages. policy: how it is ranked within its class: by submission, by run_estimate (seconds, the
         shortest first), or by priority (the highest first). qos: its class. memory: bytes that it reserves from its
         start to its end. stream, traffic: whose share of the bandwidth it uses, and how many bytes it moves.
-        after: tasks of this scheduler that must have completed; if one fails or is cancelled, so is this.
+        after: tasks of this scheduler that must have completed; if one fails or is cancelled, this one
+        is never called, and its result() raises Cancelled.
 
         Raises OutOfMemory: more memory than there is in all, or max_pending tasks of the class wait.
         ValueError: more traffic than one window of the share; a task of `after` failed; the scheduler is closed.

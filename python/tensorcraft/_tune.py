@@ -60,8 +60,8 @@ def tune(
     other processes take it too, and a session that was cut off goes on where it was. `seconds`: about how long it may
     take. `every`: measure all candidates, however many there are. `again`: measure what is known already once more.
 
-    Raises Unsupported for a call that only the cost model may choose for, ValueError for one that fixes variant or
-    config, and what the call itself would raise.
+    Raises Unsupported for a call that only the cost model may choose for, TypeError for one that gives variant or out,
+    ValueError for one that gives config, and what the call itself would raise.
     """
     record = _record(op)
     from inspect import signature  # slow to import, and few programs tune

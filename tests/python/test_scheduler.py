@@ -34,7 +34,7 @@ def test_what_a_function_raises_is_the_tasks_and_of_those_after_it(device: str) 
         hold.set()
         with pytest.raises(KeyError, match="missing"):
             broken.result(30)
-        assert isinstance(behind.exception(30), tc.errors.Error) and behind.state == "failed"
+        assert isinstance(behind.exception(30), tc.errors.Cancelled) and behind.state == "failed"
         with pytest.raises(ValueError, match="a task that it comes after failed or was cancelled"):
             s.submit(tc.exp, [1.0], after=[broken])
         assert s.submit(int, "7").result(30) == 7

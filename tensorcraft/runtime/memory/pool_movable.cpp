@@ -56,7 +56,8 @@ void MemoryPool::release(BlockId id, StreamRef stream) {
 void MemoryPool::refuse_pinned(const Movable& block, const char* call) const {
   if (block.pins > 0)
     fail(ErrorKind::value, call, ": block ", block.id, " has ", block.pins,
-         " pins, of its users or of graphs that were recorded with it; unpin it first");
+         " pins, of its users or of graphs that were recorded with it; unpin() it, or drop the "
+         "tensors that pin() gave, first");
 }
 
 void* MemoryPool::pin(BlockId id, StreamRef stream) {

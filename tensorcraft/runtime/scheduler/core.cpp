@@ -10,21 +10,22 @@ namespace tensorcraft::scheduler {
 namespace {
 
 void check(const Options& options) {
-  const auto require = [](bool holds, std::string_view what) {
-    if (!holds) fail(ErrorKind::value, "scheduler: ", what);
+  const auto require = [](bool holds, std::string_view what, auto got) {
+    if (!holds) fail(ErrorKind::value, "scheduler: ", what, ", got ", got);
   };
-  require(options.max_running > 0, "max_running must be at least 1");
-  require(options.max_pending > 0, "max_pending must be at least 1");
-  require(options.window > Time(0), "window must be positive");
-  require(options.patience >= Time(0), "patience must not be negative");
+  require(options.max_running > 0, "max_running must be at least 1", options.max_running);
+  require(options.max_pending > 0, "max_pending must be at least 1", options.max_pending);
+  require(options.window > Time(0), "window must be above 0 ns", options.window.count());
+  require(options.patience >= Time(0), "patience must be 0 ns or more", options.patience.count());
   double sum = 0;
   for (const auto& [stream, share] : options.shares) {
-    require(share > 0 && share <= 1, "each share must be in (0, 1]");
+    require(share > 0 && share <= 1, "each share must be in (0, 1]", share);
     sum += share;
   }
-  require(sum <= 1 + 1e-9, "the shares together must not exceed 1");
+  require(sum <= 1 + 1e-9, "the shares together must be at most 1", sum);
   require(options.shares.empty() || options.bytes_per_second > 0,
-          "bytes_per_second must be positive where streams have shares");
+          "the bandwidth, in bytes a second, must be above 0 if streams have shares of it",
+          options.bytes_per_second);
 }
 
 int64_t key_of(const Task& task) {

@@ -133,8 +133,8 @@ TEST(Eviction, APlainAllocationEvictsAndAPinnedBlockStays) {
   EXPECT_TRUE(rig.pool.block(b).on_host());
   test::expect_error(
       ErrorKind::value, [&] { rig.pool.evict(a, kA); },
-      "evict: block 1 has 1 pins, of its users or of graphs that were recorded with it; unpin it "
-      "first");
+      "evict: block 1 has 1 pins, of its users or of graphs that were recorded with it; unpin() "
+      "it, or drop the tensors that pin() gave, first");
   test::expect_error(
       ErrorKind::out_of_memory, [&] { rig.pool.pin(b, kA); },
       "Memory pool quota exceeded: requested 4096 bytes, used 8192, quota 8192\n  free memory of "

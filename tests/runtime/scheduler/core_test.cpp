@@ -269,15 +269,17 @@ TEST(Scheduler, RefusesOptionsThatNoTaskCouldRunUnder) {
   const auto refused = [](const Options& options, const std::string& text) {
     test::expect_error(ErrorKind::value, [&] { Core core(options); }, text);
   };
-  refused({.max_running = 0}, "scheduler: max_running must be at least 1");
-  refused({.max_pending = 0}, "scheduler: max_pending must be at least 1");
-  refused({.window = Time(0)}, "scheduler: window must be positive");
-  refused({.patience = Time(-1)}, "scheduler: patience must not be negative");
-  refused({.bytes_per_second = 1, .shares = {{0, 0}}}, "scheduler: each share must be in (0, 1]");
+  refused({.max_running = 0}, "scheduler: max_running must be at least 1, got 0");
+  refused({.max_pending = 0}, "scheduler: max_pending must be at least 1, got 0");
+  refused({.window = Time(0)}, "scheduler: window must be above 0 ns, got 0");
+  refused({.patience = Time(-1)}, "scheduler: patience must be 0 ns or more, got -1");
+  refused({.bytes_per_second = 1, .shares = {{0, 0}}},
+          "scheduler: each share must be in (0, 1], got 0");
   refused({.bytes_per_second = 1, .shares = {{0, .6}, {1, .6}}},
-          "scheduler: the shares together must not exceed 1");
+          "scheduler: the shares together must be at most 1, got 1.2");
   refused({.shares = {{0, 1}}},
-          "scheduler: bytes_per_second must be positive where streams have shares");
+          "scheduler: the bandwidth, in bytes a second, must be above 0 if streams have shares of "
+          "it, got 0");
 }
 
 TEST(Scheduler, CountsAndAverages) {
