@@ -28,9 +28,9 @@ RowMap plane_map(const TensorView& t) {
 }
 
 Params params(const Problem& q) {
-  Params p = contiguous_params(q.x.data(), data_of(q.weight),
-                               data_of(q.bias), q.out.writable_data(),
-                               q.x.shape(0), q.x.shape(1), q.spatial(), q.groups, q.eps);
+  Params p =
+      contiguous_params(q.x.data(), data_of(q.weight), data_of(q.bias), q.out.writable_data(),
+                        q.x.shape(0), q.x.shape(1), q.spatial(), q.groups, q.eps);
   p.x_batch = q.x.stride(0);
   p.x_channel = q.x.stride(1);
   p.x_spatial = plane_map(q.x);
