@@ -264,15 +264,16 @@ TC_DEVICE void scale(U* y, float a) {
 }
 
 TEST_F(UserKernelOnAGpu, AColdCompileCostsLittleMoreThanThatOfAnEmptyKernel) {
-  const auto best_of = [](const char* text, const char* signature) {
-    double best = 1e9;
-    for (int i = 0; i < 7; ++i)
-      best =
-          std::min(best, compile(UserKernel(text, signature).key(), "sm_90a", true).milliseconds);
-    return best;
+  const UserKernel empty("__global__ void empty() {}", "empty()"), axpy(kAxpy, kSignature);
+  const auto milliseconds = [](const UserKernel& kernel) {
+    return compile(kernel.key(), "sm_90a", true).milliseconds;
   };
-  const double empty = best_of("__global__ void empty() {}", "empty()");
-  EXPECT_LE(best_of(kAxpy, kSignature), 1.5 * empty) << "1.3 on a quiet machine";
+  double best_empty = 1e9, best_axpy = 1e9;  // in turns, as what else the machine does changes
+  for (int i = 0; i < 7; ++i) {
+    best_empty = std::min(best_empty, milliseconds(empty));
+    best_axpy = std::min(best_axpy, milliseconds(axpy));
+  }
+  EXPECT_LE(best_axpy, 1.5 * best_empty) << "1.3 on a quiet machine";
 }
 
 }  // namespace
