@@ -73,7 +73,7 @@ ROWS = [
     Wait("values", "a call on NumPy arrays or lists that computes on a GPU: its result is NumPy's", "that call",
          "give it arrays of the device", (
              "python/tensorcraft/_arguments.py: return result.numpy()",
-             "python/tensorcraft/sparse.py: return result if dense is x or isinstance(x, Tensor) else result.numpy()",
+             "python/tensorcraft/sparse.py: return result if dense is x else result.numpy()",
              "python/tensorcraft/sparse.py: return result.numpy() if dense is not x else from_dlpack(type(x), result)")),
     Wait("values", "`to(\"cuda:1\")` of a tensor of `cuda:0`", "both streams, piece by piece, by way of the host",
          "copy once, not in a loop", (

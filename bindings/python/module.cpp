@@ -90,8 +90,7 @@ void register_devices(nb::module_& m) {
   m.def(
       "default_device", [] { return to_string(default_device()); },
       "Where host arrays are computed: what set_default_device() or TENSORCRAFT_DEVICE says, else "
-      "the "
-      "first usable GPU, else \"cpu\".");
+      "the first usable GPU, else \"cpu\".");
   m.def(
       "set_default_device", [](nb::handle device) { set_default_device(to_device(device)); },
       "device"_a.none(),

@@ -133,7 +133,7 @@ class Matrix:
     def __rmatmul__(self, x: Any) -> Any:
         dense = _dense(x, self.device)
         result = self.T @ dense if dense.ndim == 1 else (self.T @ dense.T).T
-        return result if dense is x or isinstance(x, Tensor) else result.numpy()
+        return result if dense is x else result.numpy()
 
     def __repr__(self) -> str:
         return f"<sparse.Matrix {self._native!r}>"
