@@ -66,7 +66,7 @@ conformance() {  # the emulator needs no such machine
 python() {  # packaging and typing need what such a machine lacks; ten files run at once, so bounds on times may be missed
   unpack_model
   mkdir -p "$results/tests"
-  export TC_TEST_MODEL=$root/$folder/model32
+  export TC_TEST_MODEL=$root/$folder/model32 TC_TEST_NO_PACKAGES=1
   find tests/python -name 'test_*.py' ! -name test_wheel.py ! -name test_typing.py | sort | xargs -P 10 -I{} bash -c \
     'name=$(basename {} .py) && timeout 400 python3 -m pytest -q {} -p no:cacheprovider --junitxml="$0/tests/$name.xml" >"$0/$name.log" 2>&1 ||
        [ $? = 5 ] || { tail -40 "$0/$name.log" | cut -c1-300; exit 1; }' "$results" || failed=1

@@ -148,6 +148,15 @@ TEST_P(Conformance, EveryVariantAgreesWithTheReference) {
     }
 }
 
+// compute-sanitizer runs these alone.
+TEST(Cases, EveryOperatorHasASmokeCase) {
+  std::set<const op::Operator*> covered;
+  for (const Case& c : cases(Device::cpu()))
+    if (c.has_tag("smoke")) covered.insert(c.op);
+  for (const op::Operator* one : operators())
+    EXPECT_TRUE(covered.contains(one)) << one->description().name;
+}
+
 INSTANTIATE_TEST_SUITE_P(Operators, Conformance,
                          ::testing::Combine(::testing::ValuesIn(operators()),
                                             ::testing::ValuesIn(devices_under_test())),

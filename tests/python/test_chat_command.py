@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chat example's command: answers, a talk, one line for each mistake, an end by Ctrl-C."""
 
-import os
 import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import chat_model
 import gguf_writer as writer
 import pytest
 
@@ -16,7 +16,7 @@ sys.path[:0] = [str(CHAT)]
 tc = pytest.importorskip("tensorcraft")
 import load
 
-MODEL = Path(os.environ["TC_TEST_CHAT_MODEL"]) if "TC_TEST_CHAT_MODEL" in os.environ else load.packaged_file()
+MODEL = chat_model.path()
 QUESTION = "What is the capital of France?"
 FIGURES = re.compile(
     r"^\[cpu \(.+\), (float32|bfloat16|fp8|int8|int4) \((\d+) MB of weights\): prefill [\d.]+ tokens/s, decode [\d.]+ tokens/s, first token after [\d.]+ s\]$",

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "examples" / "chat")]
 tc = pytest.importorskip("tensorcraft")
 import chat
+import chat_model
 import load
 from engine import Engine
 from gguf import GgufFile
@@ -19,8 +20,7 @@ from perplexity import perplexity as perplexity_of_text
 from reference_llama import Reference, losses
 from tokenizer import TextStream
 
-# The file of the weights where the package is not installed.
-MODEL = Path(os.environ["TC_TEST_CHAT_MODEL"]) if "TC_TEST_CHAT_MODEL" in os.environ else load.packaged_file()
+MODEL = chat_model.path()
 DEVICES = ["cpu", "cuda:0"] if "cuda:0" in tc.devices() else ["cpu"]
 CAPITAL = "What is the capital of France?"
 GOLDEN = [

@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "examples" / name) for name in ("mixture_of_experts", "chat")]
 tc = pytest.importorskip("tensorcraft")
+import chat_model
 import experts
 import load
 from gguf import GgufFile
@@ -43,8 +44,9 @@ def test_all_experts_give_the_logits_of_the_dense_model(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_experts_of_the_real_model_give_its_logits(device):
-    dense, tokenizer = load.load(device=device)
-    weights = load.read_weights(GgufFile(load.packaged_file()), dense.config)
+    model = chat_model.path()
+    dense, tokenizer = load.load(model, device)
+    weights = load.read_weights(GgufFile(model), dense.config)
     ids = tokenizer.encode("The capital of France is Paris, and that of Italy is")
     wanted = experts.logits_of(dense, ids)
     got = experts.logits_of(experts.ExpertLlama(dense.config, weights, device), ids)

@@ -49,6 +49,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         **os.environ,
         "PYTHONPATH": str(package.parent),
         "LD_PRELOAD": " ".join(filter(None, first)),
+        "CUDA_VISIBLE_DEVICES": "",  # the driver of a GPU wants memory that AddressSanitizer holds
         # What Python keeps until its end is no leak of ours.
         "ASAN_OPTIONS": "detect_leaks=0:max_free_fill_size=1000000000:free_fill_byte=221",
     }

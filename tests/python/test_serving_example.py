@@ -2,7 +2,6 @@
 """The serving example: two classes beside a flood, within a quota, on the CPU."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -11,13 +10,12 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-sys.path[:0] = [str(EXAMPLES / "chat")]
 tc = pytest.importorskip("tensorcraft")
-import load
+import chat_model
 
 
 def run(*words: str) -> "subprocess.CompletedProcess[str]":
-    model = os.environ.get("TC_TEST_CHAT_MODEL") or str(load.packaged_file())
+    model = str(chat_model.path())
     command = [sys.executable, str(EXAMPLES / "serving" / "serve.py"), "--model", model, "--device", "cpu", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
