@@ -1,7 +1,7 @@
 """Attention with options on a GPU: TFLOPS of what a query sees, beside the same call without the option in the same run.
 Prints a table and, given FILE, writes the figures there.
 
-usage: attention_options.py [FILE]    with PYTHONPATH at the built package
+usage: attention_options.py [FILE]    where Python finds the built package
 """
 
 from __future__ import annotations

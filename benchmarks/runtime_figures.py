@@ -2,7 +2,7 @@
 """What the runtime costs on a GPU: copies, loads of weights, watched launches, queue delays and allocations, each beside the
 driver's or torch's in the same run.
 
-usage: runtime_figures.py GPU_TESTS POOL_COST FILE    with PYTHONPATH at the built package
+usage: runtime_figures.py GPU_TESTS POOL_COST FILE    where Python finds the built package
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes docs/operators.md from the registry and the examples of tests/ops/cases/.
 
-usage: operator_index.py [--check]    with PYTHONPATH at the built package; --check only compares
+usage: operator_index.py [--check]    where Python finds the built package; --check only compares
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ def variants(operator: Any, device: str) -> str:
     return ", ".join(v.name for v in operator.variants if v.device == device)
 
 
+def cell(text: str) -> str:
+    """Text in a table, where a bare | would begin the next column."""
+    return text.replace("|", r"\|")
+
+
 def page() -> str:
     groups: dict[str, list[Any]] = {}
     for operator in tc.ops().values():
@@ -53,7 +58,7 @@ def page() -> str:
     for group, operators in groups.items():
         lines += [f"## {group}", "", "| operator | what it does | dtypes | CUDA variants | CPU variants |", "| --- | --- | --- | --- | --- |"]
         lines += [
-            f"| `{o.name}` | {o.summary} | {', '.join(o.dtypes)} | {variants(o, 'cuda')} | {variants(o, 'cpu')} |"
+            f"| `{o.name}` | {cell(o.summary)} | {', '.join(o.dtypes)} | {variants(o, 'cuda')} | {variants(o, 'cpu')} |"
             for o in operators
         ]
         lines += ["", "```python", *(f"{known[o.name]}  # {run(known[o.name])}" for o in operators), "```", ""]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the Python reference from docstrings, and fails where a public name has none or refers to what is not there.
 
-usage: python_reference.py FOLDER    with PYTHONPATH at the built package
+usage: python_reference.py FOLDER    where Python finds the built package
 
 A field of a class may have a comment at the end of its line instead. `tc.NAME` in a docstring becomes a link.
 """

@@ -24,7 +24,7 @@ ELSEWHERE = {
     "TC_TEST_FULL=1 ctest --test-dir build/release -R '^compile$'": "tests/compile/compile_test.cpp",
     "scripts/kernels_table.py --accept build/release/tests/gate/kernels.json": "tests/scripts/test_documents.py",
 }
-PYTHON = "PYTHONPATH=build/release/python .venv/bin/python"
+PYTHON = ".venv/bin/python"
 SAYS = {
     "build/first_kernel": "out[0] = 63, 0 of 256 are wrong",
     "build/naive_gemm": "0 of 153 are wrong",
@@ -44,8 +44,7 @@ SAYS = {
     f"{PYTHON} examples/kernels/my_kernel.py": "Size mismatch for shape#0('n'): expected 1000 but got 10",
     f"{PYTHON} examples/kv_transfer.py": "every layer came back",
     f"{PYTHON} examples/quantized_products.py": "int8, sums alone: int32",
-    "PYTHONPATH=build/release/python build/release/install/bin/tensorcraft trace -o build/streams.json .venv/bin/python"
-    " examples/streams.py": "the sum of both products is exact",
+    "build/release/install/bin/tensorcraft trace -o build/streams.json .venv/bin/python examples/streams.py": "the sum of both products is exact",
     "build/without_barrier": "128 of 256 are wrong",
     "build/own_operator/center build/own_operator/librow_center.so": "simt: -2 -1 3 -1 0 1",
     f"{PYTHON} examples/own_operator/center.py build/own_operator/librow_center.so": "row_center for sm_90a: naive",
