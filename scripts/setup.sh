@@ -88,7 +88,9 @@ nvrtc_on_system() {
     compgen -G '/usr/local/cuda*/targets/*/lib/libnvrtc.so*' >/dev/null
 }
 
-nvrtc_requirement() {  # never newer than the driver: it may refuse newer PTX
+# Never newer than the driver, which may refuse newer PTX, but at least 12.5, the first that compiles every kernel: an older
+# driver of CUDA 12 loads its machine code.
+nvrtc_requirement() {
   nvrtc_on_system && return
   local version major minor
   version=$(driver_cuda_version)
@@ -97,7 +99,7 @@ nvrtc_requirement() {  # never newer than the driver: it may refuse newer PTX
   [ -n "$version" ] || return 0
   major=${version%.*} minor=${version#*.}
   case $major in
-    12) echo "nvidia-cuda-nvrtc-cu12>=12.0,<12.$((minor + 1))" ;;
+    12) echo "nvidia-cuda-nvrtc-cu12>=12.5,<12.$(((minor < 5 ? 5 : minor) + 1))" ;;
     *) echo "nvidia-cuda-nvrtc>=$major.0,<$major.$((minor + 1))" ;;
   esac
 }

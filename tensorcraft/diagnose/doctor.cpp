@@ -28,6 +28,8 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMiB = size_t(1) << 20;
 constexpr size_t kLeastFreeBytes = 64 * kMiB;  // a few hundred kernels
+// 12.0 to 12.2 refuse the text of every kernel, 12.3 and 12.4 that of wgmma.
+constexpr cuda::NvrtcVersion kOldestNvrtc{12, 5};
 
 // What the checks share: facts that several of them need.
 struct Patient {
@@ -109,6 +111,10 @@ DoctorCheck check_nvrtc(Patient& p) {
   if (!compiled.ok)
     return {"NVRTC", CheckResult::fail, what + " does not compile: " + first_line(compiled.log),
             "install it anew; libnvrtc-builtins.so must lie beside it"};
+  if (version < kOldestNvrtc)
+    return {"NVRTC", p.gpu ? CheckResult::fail : without_gpu(p),
+            what + " is older than 12.5, the first that compiles every kernel",
+            "install NVRTC 12.5 or newer; a driver of CUDA 12.0 to 12.4 runs what 12.5 compiles"};
   if (cuda::driver_version() > 0 &&
       version.major * 1000 + version.minor * 10 > cuda::driver_version())
     return {"NVRTC", CheckResult::warn,

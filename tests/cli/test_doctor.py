@@ -64,6 +64,16 @@ def test_everything_broken(run: Run) -> None:
     assert text["Python package"] == "there is no python3"
 
 
+def test_an_nvrtc_that_does_not_compile_every_kernel_is_named(run: Run, command: Path) -> None:
+    old = command.parents[2] / "tests" / "libtensorcraft_fake_nvrtc.so"  # it says that it is 1.0, and compiles anything
+    if not old.exists():
+        pytest.skip("this build has no tests")
+    checks = run("doctor", "--json", TENSORCRAFT_NVRTC=str(old)).json()["checks"]
+    (nvrtc,) = (c for c in checks if c["name"] == "NVRTC")
+    assert nvrtc["finding"] == f"1.0 at {old} is older than 12.5, the first that compiles every kernel"
+    assert nvrtc["result"] == ("FAIL" if Path("/dev/nvidiactl").exists() else "WARN") and "12.5" in nvrtc["fix"]
+
+
 def test_no_home_at_all(run: Run) -> None:
     done = run("doctor", "--json", HOME=None, TENSORCRAFT_CACHE_DIR=None, XDG_CACHE_HOME=None)
     assert done.code == 1

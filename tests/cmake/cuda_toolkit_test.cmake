@@ -4,12 +4,12 @@ if(VERSION)  # the inner run, with one faked version
   tensorcraft_check_cuda_toolkit(${VERSION})
   return()
 endif()
-foreach(version 10.2 11.8 12.0 13.0)
+foreach(version 10.2 11.8 12.0 12.4 12.5 13.0)
   execute_process(
     COMMAND ${CMAKE_COMMAND} -DROOT=${ROOT} -DVERSION=${version} -P ${CMAKE_CURRENT_LIST_FILE}
     RESULT_VARIABLE result ERROR_VARIABLE text)
-  if(version VERSION_LESS 12.0)
-    if(result EQUAL 0 OR NOT text MATCHES "12\\.0" OR NOT text MATCHES "found ${version}")
+  if(version VERSION_LESS 12.5)
+    if(result EQUAL 0 OR NOT text MATCHES "12\\.5" OR NOT text MATCHES "found ${version}")
       message(SEND_ERROR "toolkit ${version} was not refused with both versions named: ${text}")
     endif()
   elseif(NOT result EQUAL 0)

@@ -97,12 +97,27 @@ def test_every_page_is_listed():
     ("cmake/compiler.cmake", r"(GCC \d+, Clang \d+) with", "{}"),
     ("pyproject.toml", r'requires-python = ">=([\d.]+)"', "Python {}."),
     ("cmake/cuda_toolkit.cmake", r"TENSORCRAFT_CUDA_MINIMUM ([\d.]+)\)", "| {} or newer, when you build |"),
+    ("cmake/cuda_toolkit.cmake", r"TENSORCRAFT_CUDA_MINIMUM ([\d.]+)\)", "| {} or newer, of the driver's version or older |"),
     ("tensorcraft/cuda/driver.cpp", r"kInterface = (\d+)000;", "| CUDA {}.0 or newer |"),
 ])  # fmt: skip
 def test_the_page_of_install_says_what_the_build_and_the_library_ask_for(file, pattern, words):
     root = Path(__file__).parents[2]
     asked = re.search(pattern, (root / file).read_text())[1].replace(", Clang", " or Clang")
     assert words.format(asked) in (root / "docs" / "install.md").read_text()
+
+
+def test_one_oldest_compiler_is_named_everywhere():
+    """By CMake; the doctor, setup.sh and the pages have the same."""
+    root = Path(__file__).parents[2]
+    oldest = re.search(r"TENSORCRAFT_CUDA_MINIMUM ([\d.]+)\)", (root / "cmake/cuda_toolkit.cmake").read_text())[1]
+    for file, words in {
+        "tensorcraft/diagnose/doctor.cpp": f"kOldestNvrtc{{{oldest.replace('.', ', ')}}};",
+        "scripts/setup.sh": f"nvidia-cuda-nvrtc-cu12>={oldest},",
+        "docs/header_only.md": f"nvcc {oldest} or newer",
+        "docs/versions.md": f"[{oldest} or newer](install.md#what-needs-what)",
+        "docs/troubleshooting.md": f"` is older than {oldest}, the first that compiles every kernel`",
+    }.items():
+        assert words in (root / file).read_text(), file
 
 
 def test_no_command_splits_a_path_with_a_space_or_names_where_python_looks():

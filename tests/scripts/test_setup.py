@@ -27,7 +27,7 @@ def test_a_user_without_sbin_in_the_path_is_told_the_same():
     assert ask("loader_knows libabsent.so || echo no", "/usr/bin:/bin") == "no"
 
 
-def test_nvrtc_is_never_newer_than_the_driver(tmp_path):
+def test_nvrtc_is_no_newer_than_the_driver_and_compiles_every_kernel(tmp_path):
     # The list is longer than a pipe holds, as it is on machines with many libraries.
     fake(
         tmp_path,
@@ -35,7 +35,9 @@ def test_nvrtc_is_never_newer_than_the_driver(tmp_path):
         "echo 'libcuda.so.1 => /lib/libcuda.so.1'; yes 'libother.so => /lib/libother.so' | head -c 300000",
     )
     for version, wanted in (
-        ("12.4", "nvidia-cuda-nvrtc-cu12>=12.0,<12.5"),
+        ("12.2", "nvidia-cuda-nvrtc-cu12>=12.5,<12.6"),
+        ("12.5", "nvidia-cuda-nvrtc-cu12>=12.5,<12.6"),
+        ("12.8", "nvidia-cuda-nvrtc-cu12>=12.5,<12.9"),
         ("13.0", "nvidia-cuda-nvrtc>=13.0,<13.1"),
         ("", ""),
     ):
