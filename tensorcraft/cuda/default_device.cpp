@@ -78,8 +78,8 @@ Device default_device() {
   choice.device = device;
   if (!reason.empty() && choice.fallback.empty()) {
     choice.fallback = reason +
-                      ". Falling back to CPU simulation backend: operators run as native CPU code; "
-                      "TENSORCRAFT_DEVICE=cpu says that this is meant";
+                      ". Falling back to CPU simulation backend: operators run on the CPU as native code, and no "
+                      "GPU is simulated; TENSORCRAFT_DEVICE=cpu says that this is meant";
     choice.must_warn = true;
   }
   return device;

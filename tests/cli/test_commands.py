@@ -166,7 +166,7 @@ def test_a_machine_without_a_gpu_is_told_once_and_by_what_computes(run: Run) -> 
     done = run("bench", "relu", "8", *quick)
     if Path("/dev/nvidiactl").exists() or done.code == 3:
         pytest.skip("a GPU is here, or no Google Benchmark")
-    assert done.err.count("Falling back to CPU simulation backend: operators run as native CPU code; ") == 1
+    assert done.err.count("Falling back to CPU simulation backend: operators run on the CPU as native code, ") == 1
     assert "Falling back" not in run("bench", "relu", "8", *quick, TENSORCRAFT_DEVICE="cpu").err
 
 

@@ -63,8 +63,9 @@ TEST(DefaultDevice, FallsBackToTheCpuWithTheReasonOnce) {
     const std::string text = warnings_of_two_calls(Device::cpu());
     EXPECT_EQ(count(text, c.reason), 1) << text;
     EXPECT_EQ(count(text,
-                    "Falling back to CPU simulation backend: operators run as native CPU "
-                    "code; TENSORCRAFT_DEVICE=cpu says that this is meant"),
+                    "Falling back to CPU simulation backend: operators run on the CPU as native "
+                    "code, and no GPU is simulated; TENSORCRAFT_DEVICE=cpu says that this is "
+                    "meant"),
               1)
         << text;
     EXPECT_EQ(real_devices(), std::vector<Device>{Device::cpu()});

@@ -48,11 +48,17 @@ def test_import_adds_at_most_150_ms_to_that_of_numpy() -> None:
     assert min(float(child(code)[0]) for _ in range(5)) <= 150
 
 
-COMPILE = """
-import re, numpy as np, tensorcraft as tc
+COMPILE = r"""
+import re
+from pathlib import Path
+
+import numpy as np
+import tensorcraft as tc
+
 compiled = not tc.explain("relu", np.ones(8, np.float32), arch="sm_90a").kernels[0].problem
-maps = {line.split()[-1] for line in open("/proc/self/maps") if "/" in line}
-print(compiled, tc.__file__, *sorted(m for m in maps if re.search("nvrtc|cudart", m)))  # the driver is the machine's
+maps = {line[line.index("/"):].rstrip() for line in open("/proc/self/maps") if "/" in line}
+found = sorted(m for m in maps if re.search("nvrtc|cudart", Path(m).name))  # the driver is the machine's
+print(compiled, tc.__file__, *found, sep="\n")
 """
 
 
@@ -61,18 +67,19 @@ def test_nvrtc_beside_the_package_is_all_that_a_kernel_needs(tmp_path: Path) -> 
 
     def compile_with(**environment: str) -> list[str]:
         command = [sys.executable, "-c", COMPILE]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
 
     compiled, _, *found = compile_with(**{**os.environ, "TENSORCRAFT_CACHE_DIR": str(tmp_path / "cache")})
     files = {Path(file).parent for file in found if "libnvrtc" in file}
     if compiled != "True" or not files:
         pytest.skip("there is no NVRTC")
-    package = tmp_path / "tensorcraft"
+    home = tmp_path / "a folder"  # with a space
+    package = home / "tensorcraft"
     shutil.copytree(Path(tc.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     for file in files.pop().glob("libnvrtc*"):
         if "alt" not in file.name:
             shutil.copy(file, package, follow_symlinks=False)
-    compiled, place, *found = compile_with(PATH="/nonexistent", HOME=str(tmp_path), PYTHONPATH=str(tmp_path))
+    compiled, place, *found = compile_with(PATH="/nonexistent", HOME=str(home), PYTHONPATH=str(home))
     assert (compiled, place) == ("True", str(package / "__init__.py"))
     assert found and {Path(file).parent for file in found} == {package}, found
 
@@ -107,7 +114,7 @@ def test_a_machine_without_a_gpu_is_told_once_and_by_what_computes() -> None:
             [sys.executable, "-c", head + code], capture_output=True, text=True, check=True, env={**os.environ, **environment}
         )  # fmt: skip
         return done.stderr.count(
-            "Falling back to CPU simulation backend: operators run as native CPU code; "
+            "Falling back to CPU simulation backend: operators run on the CPU as native code, and no GPU is simulated; "
             "TENSORCRAFT_DEVICE=cpu says that this is meant"
         )
 
