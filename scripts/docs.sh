@@ -18,6 +18,6 @@ version=$(sed -n 's/^project(tensorcraft VERSION \([0-9.]*\).*/\1/p' CMakeLists.
 failed=0
 DOCS_VERSION=$version doxygen docs/Doxyfile >build/docs/cpp.log 2>&1 || failed=1
 sed "s|^$PWD/||" build/docs/cpp.log
-PYTHONPATH=$package $python scripts/python_reference.py build/docs/python || failed=1
+PYTHONPATH=$package "$python" scripts/python_reference.py build/docs/python || failed=1
 ((!failed)) || { echo "docs: failed" >&2; exit 1; }
 echo "docs: build/docs/cpp/index.html and build/docs/python/index.html"

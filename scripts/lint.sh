@@ -20,9 +20,9 @@ case "${1:-}" in
   *) sources=$(find "$@" -name '*.cpp' | sort) ;;
 esac
 [ -n "$sources" ] || { echo "lint: nothing changed"; exit 0; }
-together=$(find "$build" -path '*/together/*.cpp' ! -name '*_asan_*' ! -name '*_race_*' ! -name '*_threads_*' ! -path '*/tests/*')
-unit_of() { grep -lF "#include \"$1\"" $together /dev/null || echo "$1"; }
+mapfile -t together < <(find "$build" -path '*/together/*.cpp' ! -name '*_asan_*' ! -name '*_race_*' ! -name '*_threads_*' ! -path '*/tests/*')
+unit_of() { grep -lF "#include \"$1\"" "${together[@]}" /dev/null || echo "$1"; }
 units=$(while read -r file; do unit_of "$file"; done <<<"$sources" | sort -u)
 # One process a unit keeps all cores busy to the end; what is not a finding stays out of the report.
-xargs -P "$(nproc)" -n 1 clang-tidy-19 -p "$build" --quiet <<<"$units" 2> >(grep -vE 'warnings? (and .*)?generated|^\[[0-9]+/|^Error while processing' >&2)
+xargs -d '\n' -P "$(nproc)" -n 1 clang-tidy-19 -p "$build" --quiet <<<"$units" 2> >(grep -vE 'warnings? (and .*)?generated|^\[[0-9]+/|^Error while processing' >&2)
 echo "lint: $(wc -l <<<"$sources") files are clean"

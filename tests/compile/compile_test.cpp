@@ -340,7 +340,8 @@ TEST(CompileGate, OneKernelOfEachVariantAndDtypeBuildsWithNvcc) {
       write_generated_headers(kernels.front().step.kernel, folder);
       const std::string command = join(
           '"', nvcc, "\" -cubin -std=c++20 --gpu-architecture=sm_90a -I\"", TENSORCRAFT_SOURCE,
-          "\" -I\"", folder.path(), "\" -o ", file, ".cubin ", file, ".cu > ", file, ".log 2>&1");
+          "\" -I\"", folder.path(), "\" -o \"", file, ".cubin\" \"", file, ".cu\" > \"", file,
+          ".log\" 2>&1");
       if (std::system(command.c_str()) != 0)
         return void(ADD_FAILURE() << "nvcc: " << kernels.front().variant
                                   << " and others of its rung: "

@@ -304,7 +304,8 @@ TEST(TuneChild, SaysWhichVariantRuns) {
 std::string variant_in_another_process(const std::string& report) {
   setenv("TC_TEST_TUNE_REPORT", report.c_str(), 1);
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  EXPECT_EQ(std::system((self + " --gtest_filter=TuneChild.* > /dev/null").c_str()), 0);
+  const std::string command = '"' + self + "\" --gtest_filter='TuneChild.*' > /dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0);
   unsetenv("TC_TEST_TUNE_REPORT");
   std::string variant;
   std::ifstream(report) >> variant;

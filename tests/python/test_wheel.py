@@ -70,7 +70,7 @@ def try_out(wheel: Path, folder: Path) -> None:
         (site / package.name).symlink_to(package)
     run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", wheel, cwd=folder)
     printed = run(python, "-c", USE, cwd=folder, PATH=str(folder / "bin"), PYTHONPATH="")
-    version, place = printed.split()
+    version, place = printed.strip().split(maxsplit=1)
     assert wheel.name.startswith(f"tensorcraft-{version}-") and place.startswith(str(folder))
     command = folder / "bin" / "tensorcraft"
     assert run(command, "--version", cwd=folder) == f"tensorcraft {version}\n"
