@@ -9,6 +9,7 @@ PageRank is a product of a sparse matrix and a vector a step, label propagation 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from typing import Any
 
@@ -114,4 +115,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError, ImportError, RuntimeError, MemoryError) as error:
+        sys.exit(f"graph: {error}")

@@ -57,5 +57,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError, RuntimeError, MemoryError) as error:
         sys.exit(f"classify: {error}")

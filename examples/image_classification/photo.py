@@ -4,7 +4,6 @@
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
 SIZE = 224
 SHARE = 0.875  # of the shorter side that is looked at
@@ -12,6 +11,10 @@ SHARE = 0.875  # of the shorter side that is looked at
 
 def read(path: Path) -> np.ndarray:
     """The middle of a photograph: (224, 224, 3) floats from -1 to 1."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("photo: the package pillow is missing; run `pip install pillow`") from error
     with Image.open(path) as file:
         image = file.convert("RGB")
     side = round(SHARE * min(image.size))

@@ -82,4 +82,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError, ImportError, RuntimeError, MemoryError) as error:
+        sys.exit(f"experts: {error}")
