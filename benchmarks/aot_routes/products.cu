@@ -75,7 +75,8 @@ void grouped_products(Report& report, int64_t groups, int64_t rows, int64_t n, i
                   }});
 }
 
-// GEMMInterface<e4m3> is not here: it runs thread_tiled, which the library has not for float8. examples/aot runs it.
+// GEMMInterface<e4m3> is not here: it runs thread_tiled, which the library has not for float8.
+// examples/aot runs it.
 template <class T>
 void interface(Report& report, MemoryLayout layout, int64_t size) {
   const Tensor a = filled<T>({size, size}, 6), b = filled<T>({size, size}, 7);

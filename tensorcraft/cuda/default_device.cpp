@@ -77,9 +77,10 @@ Device default_device() {
   const auto [device, reason] = detect();
   choice.device = device;
   if (!reason.empty() && choice.fallback.empty()) {
-    choice.fallback = reason +
-                      ". Falling back to CPU simulation backend: operators run on the CPU as native code, and no "
-                      "GPU is simulated; TENSORCRAFT_DEVICE=cpu says that this is meant";
+    choice.fallback =
+        reason +
+        ". Falling back to CPU simulation backend: operators run on the CPU as native code, and no "
+        "GPU is simulated; TENSORCRAFT_DEVICE=cpu says that this is meant";
     choice.must_warn = true;
   }
   return device;

@@ -114,7 +114,7 @@ DoctorCheck check_nvrtc(Patient& p) {
   if (version < kOldestNvrtc)
     return {"NVRTC", p.gpu ? CheckResult::fail : without_gpu(p),
             what + " is older than 12.5, the first that compiles every kernel",
-            "install NVRTC 12.5 or newer; a driver of CUDA 12.0 to 12.4 runs what 12.5 compiles"};
+            "install 12.5 or newer; older drivers of its major version run what it compiles"};
   if (cuda::driver_version() > 0 &&
       version.major * 1000 + version.minor * 10 > cuda::driver_version())
     return {"NVRTC", CheckResult::warn,

@@ -338,10 +338,10 @@ TEST(CompileGate, OneKernelOfEachVariantAndDtypeBuildsWithNvcc) {
       const std::string file = folder.file(key);
       write_for_nvcc(kernels, file + ".cu", "sm_90a");
       write_generated_headers(kernels.front().step.kernel, folder);
-      const std::string command = join(
-          '"', nvcc, "\" -cubin -std=c++20 --gpu-architecture=sm_90a -I\"", TENSORCRAFT_SOURCE,
-          "\" -I\"", folder.path(), "\" -o \"", file, ".cubin\" \"", file, ".cu\" > \"", file,
-          ".log\" 2>&1");
+      const std::string command =
+          join('"', nvcc, "\" -cubin -std=c++20 --gpu-architecture=sm_90a -I\"", TENSORCRAFT_SOURCE,
+               "\" -I\"", folder.path(), "\" -o \"", file, ".cubin\" \"", file, ".cu\" > \"", file,
+               ".log\" 2>&1");
       if (std::system(command.c_str()) != 0)
         return void(ADD_FAILURE() << "nvcc: " << kernels.front().variant
                                   << " and others of its rung: "

@@ -106,44 +106,6 @@ def test_the_page_of_install_says_what_the_build_and_the_library_ask_for(file, p
     assert words.format(asked) in (root / "docs" / "install.md").read_text()
 
 
-def test_one_oldest_compiler_is_named_everywhere():
-    """By CMake; the doctor, setup.sh and the pages have the same."""
-    root = Path(__file__).parents[2]
-    oldest = re.search(r"TENSORCRAFT_CUDA_MINIMUM ([\d.]+)\)", (root / "cmake/cuda_toolkit.cmake").read_text())[1]
-    for file, words in {
-        "tensorcraft/diagnose/doctor.cpp": f"kOldestNvrtc{{{oldest.replace('.', ', ')}}};",
-        "scripts/setup.sh": f"nvidia-cuda-nvrtc-cu12>={oldest},",
-        "docs/header_only.md": f"nvcc {oldest} or newer",
-        "docs/versions.md": f"[{oldest} or newer](install.md#what-needs-what)",
-        "docs/troubleshooting.md": f"` is older than {oldest}, the first that compiles every kernel`",
-    }.items():
-        assert words in (root / file).read_text(), file
-
-
-def test_no_command_splits_a_path_with_a_space_or_names_where_python_looks():
-    """build.sh links the package into .venv, so a page's command needs no PYTHONPATH."""
-    root = Path(__file__).parents[2]
-    said = [(page.name, line) for page in [root / "README.md", *root.glob("docs/**/*.md")]
-            for block in re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL) for line in block.splitlines()]  # fmt: skip
-    assert len(said) > 50
-    assert not [(page, line) for page, line in said if "PYTHONPATH" in line]
-    assert not [(page, line) for page, line in said if "$" in re.sub(r'"[^"]*"|\'[^\']*\'', "", line)]
-
-
-def test_every_row_of_a_table_has_the_cells_of_its_head():
-    """A | in a cell, which is not written as \\|, begins another cell."""
-    root, wrong = Path(__file__).parents[2], []
-    for page in regions.documents(root):
-        head = 0
-        for line in check_links.CODE.sub("", page.read_text()).splitlines():
-            cells = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
-            head = head or cells
-            if cells not in (0, head):
-                wrong.append(f"{page.name}: {line}")
-            head = head if cells else 0
-    assert not wrong
-
-
 OPS = Path(__file__).parents[2] / "tensorcraft" / "ops"
 HEADER = re.compile(r'#include "(tensorcraft/[^"]+)"')
 WAITS = re.compile(
