@@ -16,7 +16,7 @@ from typing import Any
 
 from timing import interleaved_many, write
 
-TESTS = "GpuTransferSpeed.*:GpuTransferLoad.*:GpuDispatch.*Costs*:SchedulerGpu.*"
+TESTS = "GpuTransferTiming.*:GpuTransferLoadTiming.*:GpuDispatchTiming.*:SchedulerGpu*"
 SIZES = (256, 3000, 65536, 1000000, 5000, 40000)  # bytes, those of pool_cost
 
 

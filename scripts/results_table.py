@@ -43,6 +43,9 @@ def shown(row):
 
 
 def cell(column, value):
+    if isinstance(value, (list, dict)):  # names, and what is said of each
+        said = value if isinstance(value, dict) else dict.fromkeys(value, "")
+        return "; ".join(f"`{name}`".replace("|", "\\|") + (f": {plain(text)}" if text else "") for name, text in said.items())
     if not isinstance(value, float):
         return str(value)
     if "cosine" in column:

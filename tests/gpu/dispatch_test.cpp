@@ -134,7 +134,8 @@ TEST_F(GpuDispatch, ALossNamesTheLastLaunches) {
 }
 
 // The cost of a launch that nobody watches, and of one through dispatch with a limit and a task.
-TEST_F(GpuDispatch, AWatchedLaunchCostsAtMost300nsMore) {
+using GpuDispatchTiming = GpuDispatch;
+TEST_F(GpuDispatchTiming, AWatchedLaunchCostsAtMost300nsMore) {
   constexpr int kLaunches = 400, kRounds = 101;  // fewer than the driver's queue holds
   const auto cost = [&] {
     const auto begin = std::chrono::steady_clock::now();

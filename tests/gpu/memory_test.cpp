@@ -162,7 +162,8 @@ TEST_F(GpuPool, ManyGraphsTakeTheMemoryOfTheFirst) {
 }
 
 // Prints what a pair of calls costs beside the driver's stream-ordered allocator; the pool wins.
-TEST_F(GpuPool, APairOfCallsCostsLessThanTheDrivers) {
+using GpuPoolTiming = GpuPool;
+TEST_F(GpuPoolTiming, APairOfCallsCostsLessThanTheDrivers) {
   memory::DriverAllocator of_driver;
   const Stream own;
   for (const StreamRef stream : {StreamRef(), own.ref()}) {

@@ -103,7 +103,8 @@ double best_ms(Call&& call) {
 }
 
 // 256 MiB of keys and values on random pages.
-TEST_F(GpuPageableKv, IsFasterThanTheDriversCopyOfPageableMemory) {
+using GpuPageableKvTiming = GpuPageableKv;
+TEST_F(GpuPageableKvTiming, IsFasterThanTheDriversCopyOfPageableMemory) {
   constexpr int64_t kBytes = int64_t(128) << 20;  // of each cache that moves
   for (const int64_t bytes : {128, 512, 1024, 4096}) {
     const int64_t moved = kBytes / bytes, n = 2 * moved;

@@ -43,7 +43,8 @@ class SchedulerGpu : public testing::Test {
 };
 
 // Guaranteed tasks under a flood of best-effort kernels start after at most the kernel that runs.
-TEST_F(SchedulerGpu, AGuaranteedTaskWaitsForNoMoreThanOneKernelOfAFlood) {
+using SchedulerGpuTiming = SchedulerGpu;
+TEST_F(SchedulerGpuTiming, AGuaranteedTaskWaitsForNoMoreThanOneKernelOfAFlood) {
   const Stream flood_stream(0), served_stream(0);
   const Tensor large(DType::float32, {int64_t(1) << 27}, Device::cuda(0), flood_stream);
   const Tensor small(DType::float32, {1024}, Device::cuda(0), served_stream);

@@ -26,7 +26,7 @@ namespace {
 constexpr size_t kWeightBytes = size_t(128) << 20, kWeights = 32;  // 4 GiB
 constexpr size_t kFileBytes = kWeightBytes * kWeights;
 
-class GpuTransferLoad : public testing::Test {
+class GpuTransferLoadTiming : public testing::Test {
  protected:
   void SetUp() override {
     if (cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
@@ -97,7 +97,7 @@ class GpuTransferLoad : public testing::Test {
   std::string path_;
 };
 
-TEST_F(GpuTransferLoad, ALoadIsAsFastAsTheSlowerOfDiskAndLink) {
+TEST_F(GpuTransferLoadTiming, ALoadIsAsFastAsTheSlowerOfDiskAndLink) {
   const double to_device = link();
   for (const bool cold : {true, false}) {
     double from_disk = 0, load = 0;

@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
     name_of_transfer_source);
 
 // Copies of a GiB, by the driver and by the engine in turns; the best of each counts.
-class GpuTransferSpeed : public testing::Test {
+class GpuTransferTiming : public testing::Test {
  protected:
   static constexpr size_t kBytes = size_t(1) << 30;
   static constexpr int kRounds = 7;
@@ -109,21 +109,21 @@ class GpuTransferSpeed : public testing::Test {
   Tensor there_;
 };
 
-TEST_F(GpuTransferSpeed, PinnedMemoryAsTheDriver) {
+TEST_F(GpuTransferTiming, PinnedMemoryAsTheDriver) {
   const PinnedBuffer host(kBytes, stream_);
   std::memset(host.data(), 1, kBytes);
   EXPECT_GE(ratio("pinned", Direction::h2d, host.data()), 0.97);
   EXPECT_GE(ratio("pinned", Direction::d2h, host.data()), 0.97);
 }
 
-TEST_F(GpuTransferSpeed, PageableMemoryFasterThanTheDriver) {
+TEST_F(GpuTransferTiming, PageableMemoryFasterThanTheDriver) {
   std::vector<unsigned char> host(kBytes, 1);
   EXPECT_GE(ratio("pageable", Direction::h2d, host.data()), 1.5);
   EXPECT_GE(ratio("pageable", Direction::d2h, host.data()), 1.5);
 }
 
 // Both directions at once, each on its lane: together more than one of them alone.
-TEST_F(GpuTransferSpeed, DirectionsOverlap) {
+TEST_F(GpuTransferTiming, DirectionsOverlap) {
   const PinnedBuffer up(kBytes, stream_), down(kBytes, stream_);
   std::memset(up.data(), 1, kBytes);
   const Tensor also(DType::uint8, {int64_t(kBytes)}, Device::cuda(0), stream_);
@@ -150,7 +150,7 @@ TEST_F(GpuTransferSpeed, DirectionsOverlap) {
 }
 
 // A submission of what is pinned comes back at once, and so does an order behind it.
-TEST_F(GpuTransferSpeed, ASubmissionDoesNotWait) {
+TEST_F(GpuTransferTiming, ASubmissionDoesNotWait) {
   const PinnedBuffer host(kBytes, stream_);
   TransferEngine engine(Device::cuda(0));
   double best = 1e9;

@@ -44,7 +44,7 @@ double host_us(Call&& call) {
   return best;
 }
 
-TEST(UserKernel, ASecondLaunchCostsTheHostLittleMoreThanTheDrivers) {
+TEST(UserKernelTiming, ASecondLaunchCostsTheHostLittleMoreThanTheDrivers) {
   const auto all = devices();
   if (std::ranges::none_of(all, &Device::is_cuda)) GTEST_SKIP() << "no GPU";
   const UserKernel six(kSix,

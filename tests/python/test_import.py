@@ -43,6 +43,7 @@ print("libnvrtc" in open("/proc/self/maps").read())
     assert child(code) == ["False"]
 
 
+@pytest.mark.timing
 def test_import_adds_at_most_150_ms_to_that_of_numpy() -> None:
     code = "import numpy, time; t = time.perf_counter(); import tensorcraft; print((time.perf_counter() - t) * 1e3)"
     assert min(float(child(code)[0]) for _ in range(5)) <= 150

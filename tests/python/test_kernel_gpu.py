@@ -135,6 +135,7 @@ def host_us(call: Any, rounds: int = 15, calls: int = 400) -> float:
     return best * 1e6
 
 
+@pytest.mark.timing
 def test_the_good_form_of_an_access_is_faster() -> None:
     program = Path(__file__).parents[2] / "examples" / "kernels" / "memory_access.py"
     done = subprocess.run([sys.executable, str(program)], check=False, capture_output=True, text=True)
@@ -162,6 +163,7 @@ def driver_launch_us() -> float:
     return times[0] - times[1]
 
 
+@pytest.mark.timing
 def test_what_a_second_call_costs_the_host() -> None:
     """Of three arrays and three numbers, over the driver's launch, with a launch that is kept: at most 2.0 us."""
     text = "__global__ void six(float* a, float* b, float* c, int n, float f, int64_t m) {}"

@@ -251,6 +251,7 @@ def test_other_threads_run_during_an_operator() -> None:
     assert during > 20
 
 
+@pytest.mark.timing
 def test_a_call_costs_little() -> None:
     """An upper bound far above the goal of 2 us: a lookup by name or a formatted text would exceed it."""
     code = """
