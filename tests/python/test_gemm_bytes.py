@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of float8 and int8 with the scales that quantize gives, beside NumPy in float64."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -139,3 +140,17 @@ def test_what_is_refused() -> None:
         tc.gemm(wide, wide, transpose_b=True, accumulation="fast")
     with pytest.raises(TypeError):
         tc.gemm(a, wide, transpose_b=True)
+
+
+def test_the_pages_say_which_rung_of_float8_the_launchers_have_alone() -> None:
+    """FP8GEMM launches thread_tiled, which takes no float8 in the library; it has no scales, as gemm has."""
+    a = tc.ones((64, 64), "float32", "cpu").astype(tc.float8_e4m3fn)
+    verdicts = {v.name: v for v in tc.explain("gemm", a, a, transpose_b=True, arch="sm_90a").variants}
+    assert verdicts["wgmma"].accepted and not verdicts["thread_tiled"].accepted
+    root = Path(__file__).parents[2]
+    page = " ".join((root / "docs" / "header_only.md").read_text().split())
+    assert "for every launcher but `FP8GEMM`. That one runs `thread_tiled`, which the library's [`gemm` of float8]" in page
+    interface = (root / "tensorcraft" / "kernels" / "gemm_interface.cuh").read_text()
+    assert "using FP8GEMM = GEMMInterface<e4m3>;" in interface and "scale" not in interface
+    readme = " ".join((root / "tensorcraft" / "ops" / "quantize" / "README.md").read_text().split())
+    assert "`FP8GEMM` of the [header-only launchers](../../../docs/header_only.md) quantises nothing either, and has no scales." in readme
