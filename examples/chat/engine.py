@@ -53,6 +53,8 @@ class Engine:
 
     def submit(self, ids: Sequence[int], max_tokens: int, seed: int = 0, keep: bool = False) -> Request:
         """A request for up to `max_tokens` tokens after `ids`; it begins when a step finds pages for all of them."""
+        if not -(2**63) <= seed < 2**63:
+            raise ValueError(f"engine: seed is {seed}, expected a whole number of 64 bits")
         request = Request([], 0, seed, keep, done=True)
         self.extend(request, ids, max_tokens)
         return request

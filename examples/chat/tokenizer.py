@@ -10,6 +10,11 @@ SPLITS = ("smollm",)
 CONTROL = 3  # the type of tokens that no text gives
 
 
+def is_unicode(text: str) -> bool:
+    """False if bytes of an argument or of the input were no UTF-8: Python keeps them as lone surrogates."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 class Tokenizer:
     """Built from what a GGUF file says under `tokenizer.ggml.`; needs the package tokenizers."""
 
@@ -33,6 +38,8 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text; names of control tokens in it are plain text, so a user cannot write one."""
+        if not is_unicode(text):
+            raise ValueError("tokenizer: the text is not UTF-8")
         return list(self._encoder.encode(text, add_special_tokens=False).ids)
 
     def control_id(self, name: str) -> int:

@@ -44,7 +44,11 @@ class MiniLM:
 
     def encode(self, sentences: Iterable[str], batch_size: int = 32, show_progress: bool = True) -> NDArray[np.float32]:
         """float32 array (len(sentences), 384); each row has length 1."""
-        tokens = [e.ids for e in self.tokenizer.encode_batch(list(sentences))]
+        texts = list(sentences)
+        for text in texts:
+            if any("\ud800" <= character <= "\udfff" for character in text):  # bytes of the command line that are no UTF-8
+                raise ValueError(f"MiniLM: the sentence {text!r} is not UTF-8")
+        tokens = [e.ids for e in self.tokenizer.encode_batch(texts)]
         # Sentences of like length share a batch, so little is padding.
         order = sorted(range(len(tokens)), key=lambda i: -len(tokens[i]))
         result = np.empty((len(tokens), WIDTH), np.float32)

@@ -111,6 +111,9 @@ def test_ctrl_c_ends_a_talk_cleanly():
         (["", "--max-tokens", "3"], "the prompt is empty"),
         (["word " * 9000], "the prompt has 9,0.. tokens; with an answer it must fit in 8,192: shorten it"),
         ([QUESTION, "--max-tokens", "0"], "--max-tokens is 0, expected at least 1"),
+        ([QUESTION, "--seed", "9223372036854775808"], "seed is 9223372036854775808, expected a whole number of 64 bits"),
+        ([QUESTION, "--seed", "-9223372036854775809"], "seed is -9223372036854775809, expected a whole number of 64 bits"),
+        ([b"caf\xe9"], "the text is not UTF-8"),
         ([QUESTION, "--temperature", "-1"], "temperature is -1.0, expected 0 or a positive number"),
         ([QUESTION, "--top-p", "0"], r"top_p is 0.0, expected a number in \(0, 1\]"),
         ([QUESTION, "--device", "tpu"], "tpu"),
@@ -123,6 +126,21 @@ def test_a_mistake_is_one_clear_line(words, said):
     last = done.stderr.splitlines()[-1]
     assert done.returncode == 1 and last.startswith("chat: ") and re.search(said, last), done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("rule", ["strict", "surrogateescape"])  # of Python for standard input, by its locale
+def test_a_typed_line_that_is_not_utf8_is_one_clear_line(rule):
+    environment = {**os.environ, "PYTHONIOENCODING": f"utf-8:{rule}"}
+    done = subprocess.run(command(), input=b"caf\xe9\n", capture_output=True, env=environment, check=False)
+    last = done.stderr.decode(errors="replace").splitlines()[-1]
+    assert done.returncode == 1 and last.startswith("chat: ") and re.search("utf-8|UTF-8", last), last
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_text_that_is_not_utf8_is_one_clear_line(tmp_path):
+    (tmp_path / "text.txt").write_bytes(b"caf\xe9")
+    done = run("--perplexity", str(tmp_path / "text.txt"))
+    assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith("chat: ")
 
 
 def test_a_cut_off_model_is_named(tmp_path):

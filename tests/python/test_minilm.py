@@ -2,6 +2,7 @@
 """The MiniLM example against an independent forward pass in double precision."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -50,6 +51,19 @@ def test_half_precision_embeddings_keep_their_direction(sentences, expected, dty
 
 def test_no_sentences_give_an_empty_array():
     assert minilm.MiniLM(MODEL, device="cpu").encode([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize("words", [[b"caf\xe9"], ["plants", "--file", "{not_utf8}"], ["plants", "--device", b"\xe9"]])
+def test_what_is_not_utf8_is_one_clear_line(tmp_path, words):
+    (tmp_path / "lines.txt").write_bytes(b"caf\xe9\n")
+    words = [w.format(not_utf8=tmp_path / "lines.txt") if isinstance(w, str) else w for w in words]
+    search = Path(minilm.__file__).with_name("search.py")
+    done = subprocess.run(
+        [sys.executable, search, "--model", MODEL, "--device", "cpu", *words], capture_output=True, check=False
+    )
+    last = done.stderr.decode(errors="replace").splitlines()[-1]
+    assert done.returncode == 1 and last.startswith("demo: "), last
+    assert b"Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("missing", ["tokenizer.json", "model.safetensors"])
