@@ -20,6 +20,7 @@ _core: Any = importlib.import_module("jax.extend.core")
 _ad: Any = importlib.import_module("jax.interpreters.ad")
 _batching: Any = importlib.import_module("jax.interpreters.batching")
 _mlir: Any = importlib.import_module("jax.interpreters.mlir")
+_xla: Any = importlib.import_module("jax.interpreters.xla")
 
 _enable_x64: Any = (jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")).enable_x64
 TARGET = "tensorcraft"
@@ -89,15 +90,6 @@ def _shapes(*arrays: Any, results: tuple[Result, ...], **_: Any) -> list[Any]:
     return [jax.core.ShapedArray(r.shape, np.dtype(getattr(jax.numpy, "bool_" if r.dtype == "bool" else r.dtype))) for r in results]
 
 
-@functools.lru_cache(maxsize=4096)
-def _compiled(parameters: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
-    return jax.jit(lambda *arrays: _primitive.bind(*arrays, **dict(parameters)))  # type: ignore[no-any-return]
-
-
-def _run(*arrays: Any, **parameters: Any) -> Any:
-    return _compiled(tuple(parameters.items()))(*arrays)
-
-
 def _lower(
     context: Any, *arrays: Any, operator: str, variant: str, settings: Settings, tensors: Settings, results: tuple[Result, ...]
 ) -> Any:
@@ -116,7 +108,8 @@ def _refuse_vmap(*_: Any, operator: str, **__: Any) -> Any:
 
 
 _primitive.def_abstract_eval(_shapes)
-_primitive.def_impl(_run)
+# JAX's own way to run one primitive, under `disable_jit` and where `debug_nans` meets a NaN too.
+_primitive.def_impl(functools.partial(_xla.apply_primitive, _primitive))
 _mlir.register_lowering(_primitive, _lower)
 _ad.primitive_jvps[_primitive] = lambda _, __, **parameters: _refuse_gradients(**parameters)
 _batching.primitive_batchers[_primitive] = lambda _, __, **parameters: _refuse_vmap(**parameters)

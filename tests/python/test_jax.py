@@ -93,6 +93,22 @@ def test_it_does_under_jit_with_the_shapes_that_are_known_before(name):
         assert type(got) is type(function(arrays, named))
 
 
+def test_it_computes_where_jit_is_disabled():
+    x = np.float32([[1, 2, 3]])
+    with jax.disable_jit():
+        for function in (tcj.softmax, jax.jit(tcj.softmax)):
+            equal(function(jnp.asarray(x)), expected("softmax", [x], {}))
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_a_nan_is_an_error_where_jax_is_told_to_look_for_them(jit):
+    function = jax.jit(tcj.softmax) if jit else tcj.softmax
+    with jax.debug_nans(True):
+        equal(function(jnp.float32([[1, 2]])), expected("softmax", [np.float32([[1, 2]])], {}))
+        with pytest.raises(FloatingPointError, match="tensorcraft"):
+            function(jnp.float32([[jnp.inf, 2]]))
+
+
 def test_caches_are_new_arrays_and_may_be_donated():
     def step(k_cache, v_cache, k, slots):
         return tcj.append_kv(k_cache, v_cache, k, k + 1, slots)[:2]
