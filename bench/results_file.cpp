@@ -2,6 +2,7 @@
 #include "bench/results.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/json_depth.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -102,6 +103,7 @@ std::string contents_of(const std::string& file) {
 }
 
 Json parsed(const std::string& text, const std::string& file) {
+  check_json_depth(text, file);
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {

@@ -2,19 +2,25 @@
 #include "tensorcraft/core/config.hpp"
 
 #include "tensorcraft/core/device.hpp"
+#include "tensorcraft/core/environment.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/json_depth.hpp"
+#include "tensorcraft/core/log.hpp"
 #include "tensorcraft/core/nearest.hpp"
 #include "tensorcraft/core/to_number.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <system_error>
+
+#include <unistd.h>
 
 namespace tensorcraft {
 namespace {
@@ -40,7 +46,8 @@ constexpr std::array<Setting, 13> kSettings = {{
      "1, true, 0 or false in the environment; true or false in the file",
      "Whether float32 products and convolutions may use TF32 on tensor cores."},
     {"num_threads", "", "0", "a number of threads, 0 or more",
-     "Threads of the CPU operators; 0 means every core the process may use."},
+     "Threads of the CPU operators; 0 means every core the process may use, at most its "
+     "container's CPU quota rounded up."},
     {"onednn", "", "searched for", "the path of libdnnl.so, or off",
      "The oneDNN library of the CPU operators."},
     {"jit", "", "on", "on or off",
@@ -69,6 +76,7 @@ struct Given {
   const Setting& setting;
   std::string text;
   std::string where;  // "TENSORCRAFT_LOG" or "config.json: log"
+  std::string home;   // the home folder; empty if there is none
 };
 
 [[noreturn]] void fail_value(const Given& given) {
@@ -113,22 +121,47 @@ bool parse_switch(const Given& given) {
   return given.text == "on";
 }
 
+// With the home folder in the place of "~".
+std::string expanded(const std::string& path, const std::string& where, const std::string& home) {
+  if (path != "~" && !path.starts_with("~/")) return path;
+  if (home.empty())
+    fail(ErrorKind::value, where, " is \"", path,
+         "\", but there is no home folder: HOME is not set");
+  return home + path.substr(1);
+}
+
+// A library that is named without a folder is found by the loader.
+bool is_name_for_loader(std::string_view key, const std::string& text) {
+  std::error_code ignored;
+  if (text.find('/') != text.npos) return false;
+  return key == "onednn" || (key == "nvrtc" && !std::filesystem::is_directory(text, ignored));
+}
+
+// Relative to the folder that the process is in now, which it may leave.
+std::string parse_path(const Given& given) {
+  if (is_name_for_loader(given.setting.key, given.text)) return given.text;
+  const std::string path = expanded(given.text, given.where, given.home);
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  return error ? path : whole.string();
+}
+
 void apply(Config& config, const Given& given) {
   const std::string_view key = given.setting.key;
-  if (key == "cache_dir") config.cache_dir = given.text;
+  if (key == "cache_dir") config.cache_dir = parse_path(given);
   if (key == "cache_limit_bytes")
     config.cache_limit_bytes = parse_number(given, std::numeric_limits<int64_t>::max());
   if (key == "device") config.device = parse_device_name(given);
   if (key == "gpu_allocator") config.gpu_allocator = parse_allocator(given);
-  if (key == "nvrtc") config.nvrtc = given.text;
+  if (key == "nvrtc") config.nvrtc = parse_path(given);
   if (key == "log") config.log = parse_log(given);
   if (key == "allow_tf32") config.allow_tf32 = parse_flag(given);
   if (key == "num_threads")
     config.num_threads = int(parse_number(given, std::numeric_limits<int>::max()));
-  if (key == "onednn") config.onednn = given.text;
+  if (key == "onednn") config.onednn = parse_path(given);
   if (key == "jit") config.jit = parse_switch(given);
-  if (key == "kernel_record") config.kernel_record = given.text;
-  if (key == "trace") config.trace = given.text;
+  if (key == "kernel_record") config.kernel_record = parse_path(given);
+  if (key == "trace") config.trace = parse_path(given);
   if (key == "status") config.status = parse_flag(given);
 }
 
@@ -168,7 +201,9 @@ std::string text_of(const Setting& setting, const json& value, std::string_view 
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-void apply_file(Config& config, std::string_view text, std::string_view file_name) {
+void apply_file(Config& config, std::string_view text, std::string_view file_name,
+                const std::string& home) {
+  check_json_depth(text, file_name);
   json file;
   try {
     file = json::parse(text);
@@ -178,7 +213,7 @@ void apply_file(Config& config, std::string_view text, std::string_view file_nam
   if (!file.is_object()) fail(ErrorKind::value, file_name, " must hold one JSON object");
   for (const auto& [key, value] : file.items()) {
     const Setting& setting = find_setting(key, file_name);
-    apply(config, {setting, text_of(setting, value, file_name), join(file_name, ": ", key)});
+    apply(config, {setting, text_of(setting, value, file_name), join(file_name, ": ", key), home});
   }
 }
 
@@ -194,11 +229,12 @@ Config parse_config(const Environment& environment, std::string_view file_text,
   config.cache_dir = default_cache_dir(environment);
   config.search_path = get(environment, "PATH");
   config.profiler_library = get(environment, "NVTX_INJECTION64_PATH");
-  if (!file_text.empty()) apply_file(config, file_text, file_name);
+  const std::string home = get(environment, "HOME");
+  if (!file_text.empty()) apply_file(config, file_text, file_name, home);
   for (const Setting& setting : kSettings) {
     if (setting.environment.empty()) continue;
     const std::string name(setting.environment), text = get(environment, name.c_str());
-    if (!text.empty()) apply(config, {setting, text, name});
+    if (!text.empty()) apply(config, {setting, text, name, home});
   }
   return config;
 }
@@ -207,7 +243,10 @@ Config load_config(const Environment& environment) {
   std::string path = get(environment, "TENSORCRAFT_CONFIG");
   const bool named = !path.empty();
   const std::string home = get(environment, "HOME");
-  if (!named && !home.empty()) path = home + "/.config/tensorcraft/config.json";
+  if (named)
+    path = expanded(path, "TENSORCRAFT_CONFIG", home);
+  else if (!home.empty())
+    path = home + "/.config/tensorcraft/config.json";
   std::ifstream file(path);
   std::error_code ignored;  // a folder can be opened, but not read
   if (!file || std::filesystem::is_directory(path, ignored)) {
@@ -223,6 +262,10 @@ const Config& config() {
   // Leaked: threads may ask until the process ends.
   static const auto& instance =
       *new Config(load_config([](const char* name) { return std::getenv(name); }));
+  // The log asks for the level, so the warnings come when that is known.
+  static std::atomic<bool> warned = false;
+  if (!warned.load(std::memory_order_relaxed) && !warned.exchange(true))
+    for (const std::string& warning : unknown_variables(environ)) log_warn(warning);
   return instance;
 }
 

@@ -2,6 +2,7 @@
 #include "tensorcraft/diagnose/doctor.hpp"
 
 #include "tensorcraft/core/config.hpp"
+#include "tensorcraft/core/environment.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/version.hpp"
 #include "tensorcraft/cuda/driver.hpp"
@@ -55,6 +56,12 @@ std::string mebibytes(size_t bytes) { return std::to_string(bytes / kMiB) + " Mi
 DoctorCheck check_configuration(Patient& p) {
   config();
   p.has_config = true;
+  std::string unknown;
+  for (const std::string& one : unknown_variables(environ))
+    unknown += (unknown.empty() ? "" : "; ") + one;
+  if (!unknown.empty())
+    return {"configuration", CheckResult::warn, unknown,
+            "correct the name or unset it; tensorcraft help environment has the names"};
   return {"configuration", CheckResult::pass,
           "the environment and the configuration file are valid", ""};
 }

@@ -78,6 +78,9 @@ TEST(Results, OfAnotherFormAreRefused) {
   };
   refused("{}", "f.json: names no schema, so tensorcraft bench did not write it");
   refused("[", "f.json:1:2: is not JSON: ");
+  refused("{\"schema\": 1,\n\"machine\": {\"gpu\": " + std::string(100000, '[') +
+              std::string(100000, ']') + "}}",
+          "f.json:2:82: arrays and objects are nested more than 64 levels deep");
   Json json = to_json(results({}));
   EXPECT_TRUE(parse_results(json.dump(), "f.json").rows.empty());
   json["schema"] = 2;

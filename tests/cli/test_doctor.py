@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tensorcraft doctor` finishes and says what is wrong, whatever is broken."""
 
+import json
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,28 @@ def test_a_configuration_that_is_not_valid(run: Run, changes: dict[str, str]) ->
     assert checks["cache folder"]["finding"] == "not known: there is no valid configuration"
 
 
+def test_an_unknown_variable_is_warned_of_with_the_name_that_is_meant(run: Run) -> None:
+    devise, foo = ("TENSORCRAFT_" + end for end in ("DEVISE", "FOO"))  # apart, as check_budgets.py takes names for ours
+    done = run("doctor", "--json", **{devise: "cpu", foo: "1"})
+    check = done.json()["checks"][0]
+    assert done.code == 0 and (check["name"], check["result"]) == ("configuration", "WARN")
+    assert check["finding"] == (
+        f"the variable {devise} is not known and has no effect; did you mean TENSORCRAFT_DEVICE?; "
+        f"the variable {foo} is not known and has no effect"
+    )
+    assert done.err.count(devise) == 1  # the warning of every program
+
+
+def test_a_configuration_file_of_many_levels_is_refused(run: Run, tmp_path: Path) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text('{"log":\n' + "[" * 100_000 + "]" * 100_000 + "}")
+    finding = f"{deep}:2:64: arrays and objects are nested more than 64 levels deep"
+    done = run("doctor", "--json", TENSORCRAFT_CONFIG=str(deep))
+    assert done.code == 1 and done.json()["checks"][0]["finding"] == finding
+    done = run("devices", TENSORCRAFT_CONFIG=str(deep))
+    assert done.code == 2 and finding in done.err
+
+
 def test_a_python_package_of_another_version_fails(run: Run, tmp_path: Path) -> None:
     package = tmp_path / "packages" / "tensorcraft"
     package.mkdir(parents=True)
@@ -124,6 +148,22 @@ def test_a_python_package_of_another_version_fails(run: Run, tmp_path: Path) -> 
     assert checks["Python package"]["finding"] == f"9.9.9 in {package}"
     assert checks["versions"]["result"] == "FAIL" and "Python package 9.9.9" in checks["versions"]["finding"]
     assert done.code == 1
+
+
+def test_a_command_that_is_found_by_path_sees_its_environment(
+    command: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    for folder, version in (("first", "1.1.1"), ("venv/bin", "2.2.2")):
+        (tmp_path / folder).mkdir(parents=True)
+        python = tmp_path / folder / "python3"
+        python.write_text(f"#!/bin/sh\necho version {version}\necho place /there/__init__.py\n")
+        python.chmod(0o755)
+    (tmp_path / "venv" / "pyvenv.cfg").write_text("")
+    (tmp_path / "venv" / "bin" / "tensorcraft").symlink_to(command)
+    environment["PATH"] = f"{tmp_path}/first:{tmp_path}/venv/bin:{environment['PATH']}"
+    done = subprocess.run(["tensorcraft", "doctor", "--json"], capture_output=True, text=True, env=environment, check=False)
+    checks = {c["name"]: c["finding"] for c in json.loads(done.stdout)["checks"]}
+    assert checks["Python package"] == "2.2.2 in /there"
 
 
 def test_the_probe_leaves_nothing_in_the_cache(run: Run, tmp_path: Path) -> None:

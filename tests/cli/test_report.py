@@ -209,6 +209,7 @@ def test_without_a_chosen_variant_the_only_one_is_compared(run: Run, tmp_path: P
         ("", ":1:1: is not JSON: "),
         ('{\n "schema": 1,\n "rows": [1, }\n', ":3:14: is not JSON: "),
         ("[]", "must be an object"),
+        ("[" * 100_000 + "]" * 100_000, ":1:65: arrays and objects are nested more than 64 levels deep"),
         ({"title": "old", "rows": [{"name": "gemm"}]}, "names no schema, so tensorcraft bench did not write it"),
         (changed(schema=2), ": schema must be 1, which is all this command reads, got 2"),
         (changed(schema="1"), ': schema must be 1, which is all this command reads, got "1"'),

@@ -73,10 +73,10 @@ TEST(Config, ReadsEveryKeyOfTheFile) {
   EXPECT_EQ(c.num_threads, 3);
   EXPECT_EQ(c.onednn, "off");
   EXPECT_EQ(c.gpu_allocator, "driver");
-  EXPECT_EQ(c.trace, "t.json");
+  EXPECT_EQ(c.trace, std::filesystem::absolute("t.json"));
   EXPECT_TRUE(c.status);
   EXPECT_FALSE(c.jit);
-  EXPECT_EQ(c.kernel_record, "kernels.txt");
+  EXPECT_EQ(c.kernel_record, std::filesystem::absolute("kernels.txt"));
 }
 
 TEST(Config, PrefersTheEnvironmentToTheFile) {
@@ -123,6 +123,52 @@ TEST(Config, NamesTheFileAndTheKey) {
   expect_bad_file("[]", "my.json must hold one JSON object");
 }
 
+TEST(Config, TakesTheHomeFolderForATildeInEveryPath) {
+  const auto home = [](const std::string& key) {
+    return parse_config(environment({{"HOME", "/home/user"}}), "{\"" + key + "\": \"~/k\"}");
+  };
+  EXPECT_EQ(home("cache_dir").cache_dir, "/home/user/k");
+  EXPECT_EQ(home("nvrtc").nvrtc, "/home/user/k");
+  EXPECT_EQ(home("onednn").onednn, "/home/user/k");
+  EXPECT_EQ(home("kernel_record").kernel_record, "/home/user/k");
+  EXPECT_EQ(home("trace").trace, "/home/user/k");
+  const auto folder = [](const char* text) {
+    return parse_config(environment({{"HOME", "/home/user"}, {"TENSORCRAFT_CACHE_DIR", text}}))
+        .cache_dir;
+  };
+  EXPECT_EQ(folder("~"), "/home/user");
+  EXPECT_EQ(folder("~user"), std::filesystem::absolute("~user"));
+  EXPECT_EQ(folder("/a/~/b"), "/a/~/b");
+  expect_bad_variable("TENSORCRAFT_CACHE_DIR", "~/k",
+                      "TENSORCRAFT_CACHE_DIR is \"~/k\", but there is no home folder: HOME is not "
+                      "set");
+}
+
+TEST(Config, KeepsARelativePathForTheFolderThatItWasReadIn) {
+  const std::filesystem::path here = std::filesystem::current_path();
+  const auto read = [](const std::string& key) {
+    return parse_config(environment({}), "{\"" + key + "\": \"rel/k\"}");
+  };
+  EXPECT_EQ(read("cache_dir").cache_dir, here / "rel/k");
+  EXPECT_EQ(read("nvrtc").nvrtc, here / "rel/k");
+  EXPECT_EQ(read("onednn").onednn, here / "rel/k");
+  EXPECT_EQ(read("kernel_record").kernel_record, here / "rel/k");
+  EXPECT_EQ(read("trace").trace, here / "rel/k");
+  // A name alone is the loader's to find.
+  const Config names = parse_config(environment({}), R"({"nvrtc": "a.so", "onednn": "b.so"})");
+  EXPECT_EQ(names.nvrtc, "a.so");
+  EXPECT_EQ(names.onednn, "b.so");
+}
+
+TEST(Config, RefusesAFileOfManyLevelsWithTheLine) {
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  expect_bad_file("{\n\"log\": " + deep + "}",
+                  "my.json:2:71: arrays and objects are nested more than 64 levels deep");
+  const std::string few = std::string(20, '[') + std::string(20, ']');
+  expect_bad_file("{\"log\": " + few + "}",
+                  "my.json: log must be off, error, warn, info or debug, got " + few);
+}
+
 TEST(Config, SaysThatAFileIsNotJson) {
   try {
     parse_config(environment({}), "{", "my.json");
@@ -148,6 +194,16 @@ TEST(Config, RefusesAFolderInPlaceOfTheFile) {
   expect_error(
       ErrorKind::not_found, [] { load_config(environment({{"TENSORCRAFT_CONFIG", "/"}})); },
       "TENSORCRAFT_CONFIG names /, which cannot be read");
+}
+
+TEST(Config, ReadsTheFileThatTheEnvironmentNamesInTheHomeFolder) {
+  const std::filesystem::path home = testing::TempDir();
+  const std::filesystem::path path = home / "tensorcraft_config_home_test.json";
+  std::ofstream(path) << R"({"num_threads": 6})";
+  const auto named = environment(
+      {{"HOME", home.string()}, {"TENSORCRAFT_CONFIG", "~/" + path.filename().string()}});
+  EXPECT_EQ(load_config(named).num_threads, 6);
+  std::filesystem::remove(path);
 }
 
 TEST(Config, WorksWithoutAFile) {

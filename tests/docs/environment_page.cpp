@@ -13,7 +13,10 @@ constexpr std::string_view kHead =
 
 Variables are read once, at the first call that needs one; a variable that is set but empty counts as not set.
 `TENSORCRAFT_CONFIG` names a file with one JSON object, by default `~/.config/tensorcraft/config.json`, which may be absent.
-A variable wins over the file, the file over the default. A value that is not accepted, and a key that does not exist, are errors.
+A variable wins over the file, the file over the default. A value that is not accepted, and a key that does not exist, are errors;
+a variable whose name begins with `TENSORCRAFT_` and stands in no row below has no effect, and a warning says so.
+
+In a path, `~` is the home folder. A relative path counts from the folder that the program is in when it reads its settings.
 
 | key of the file | variable | accepted | default | meaning |
 | --- | --- | --- | --- | --- |

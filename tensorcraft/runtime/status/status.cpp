@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/status/status.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/json_depth.hpp"
 #include "tensorcraft/core/log.hpp"
 
 #include <nlohmann/json.hpp>
@@ -58,8 +59,9 @@ std::string text_of(const Process& process) {
   return all.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-// Kinds of nlohmann::json for a text that is not one of ours.
-Process parse(const std::string& text) {
+// Throws for a text that is not one of ours.
+Process parse(const std::string& text, const std::string& name) {
+  check_json_depth(text, name);
   const ordered_json all = ordered_json::parse(text);
   Process process{.pid = all.at("pid"),
                   .program = all.at("program"),
@@ -182,8 +184,8 @@ std::vector<Process> read_all(const std::string& folder) {
     if (!file->complete) continue;
     std::ifstream in(entry.path());
     try {
-      all.push_back(parse({std::istreambuf_iterator<char>(in), {}}));
-    } catch (const nlohmann::json::exception&) {  // no file of ours
+      all.push_back(parse({std::istreambuf_iterator<char>(in), {}}, entry.path()));
+    } catch (const std::exception&) {  // no file of ours
     }
   }
   std::ranges::sort(all, {}, &Process::pid);

@@ -40,7 +40,10 @@ TEST(Status, ReadsTheFilesOfLiveProcessesAndRemovesOthers) {
 
 TEST(Status, LeavesOutWhatItCannotRead) {
   const test::TemporaryFolder folder;
-  for (const char* text : {"", "{", "[]", R"({"pid": "x"})", R"({"pid": 1, "items": 3})"}) {
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[]"), deep, std::string(R"({"pid": "x"})"),
+        std::string(R"({"pid": 1, "items": 3})")}) {
     folder.write(std::to_string(getpid()) + ".json", text);
     EXPECT_TRUE(read_all(folder.path()).empty()) << text;
   }
