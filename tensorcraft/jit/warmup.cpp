@@ -13,6 +13,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -92,7 +93,11 @@ WarmupReport run(std::span<const KernelKey> listed, std::string_view arch,
       steps.put(prepare(kernels[i], arch, device));
   };
   const Stop stop{next, kernels.size()};
-  for (size_t i = 0; i < workers; ++i) pool.emplace_back(work);
+  try {
+    while (pool.size() < workers) pool.emplace_back(work);
+  } catch (const std::system_error&) {
+    if (pool.empty()) work();  // no thread can be started: the caller compiles, and reports after
+  }
   for (size_t done = 1; done <= kernels.size(); ++done) {
     WarmupStep step = steps.take();
     step.done = done;

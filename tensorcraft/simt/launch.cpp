@@ -10,7 +10,9 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <vector>
 
 namespace tensorcraft::simt {
 namespace {
@@ -44,7 +46,7 @@ void check(const Launch& l) {
          " bytes of shared memory, got ", l.shared_bytes);
 }
 
-// Workers take clusters until none is left or one failed.
+// The caller and its helpers take clusters until none is left or one failed.
 class Run {
  public:
   Run(const Launch& launch, Body body, const void* params)
@@ -53,10 +55,18 @@ class Run {
         params_(params),
         clusters_(count(launch.grid) / count(launch.cluster)) {}
 
-  void work() noexcept {
+  // A helper without memory for its stacks leaves the work to the caller, which says what is wrong
+  // if it has none either.
+  void work(bool helps) noexcept {
     try {
-      Cluster cluster(launch_, body_, params_, options_, &stopped_);
-      for (uint64_t i; (i = next_++) < clusters_;) cluster.run(i);
+      std::optional<Cluster> cluster;
+      try {
+        cluster.emplace(launch_, body_, params_, options_, &stopped_);
+      } catch (...) {
+        if (helps) return;
+        throw;
+      }
+      for (uint64_t i; (i = next_++) < clusters_;) cluster->run(i);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       if (!failure_) failure_ = std::current_exception();
@@ -67,10 +77,16 @@ class Run {
 
   void finish() {
     const auto cores = uint64_t(usable_cores());
-    std::vector<std::thread> others(std::min({cores, clusters_, uint64_t(kMaxWorkers)}) - 1);
-    for (std::thread& t : others) t = std::thread([this] { work(); });
-    work();
-    for (std::thread& t : others) t.join();
+    const uint64_t wanted = std::min({cores, clusters_, uint64_t(kMaxWorkers)}) - 1;
+    std::vector<std::thread> helpers;
+    try {
+      helpers.reserve(wanted);
+      while (helpers.size() < wanted) helpers.emplace_back([this] { work(true); });
+    } catch (const std::exception&) {
+      // The system has no more threads: those there are, and the caller, do the work.
+    }
+    work(false);
+    for (std::thread& t : helpers) t.join();
     if (failure_) std::rethrow_exception(failure_);
   }
 

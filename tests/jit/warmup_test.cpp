@@ -7,6 +7,7 @@
 #include "tests/jit/test_rung.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/fake_driver.hpp"
+#include "tests/support/no_threads.hpp"
 
 #include <gtest/gtest.h>
 
@@ -76,6 +77,12 @@ TEST_F(Warmup, LoadsOnADeviceSoThatNoCallWaits) {
   EXPECT_EQ(counters().compiles, before.compiles);
   EXPECT_EQ(counters().disk_hits, before.disk_hits);
   clear_memory();
+}
+
+TEST_F(Warmup, CompilesOnTheCallersThreadWhereNoOtherCanBeStarted) {
+  const std::vector<KernelKey> keys = fresh_keys(2);
+  const test::NoThreads none;
+  EXPECT_EQ(warmup(keys, "sm_90a", {}, 2).compiled, 2u);
 }
 
 TEST_F(Warmup, ReportsAKernelThatFailsAndGoesOn) {

@@ -3,6 +3,7 @@
 #include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/simt/launch.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/no_threads.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 
 #include <array>
 #include <numeric>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -55,6 +57,22 @@ TEST(SimtLaunch, TakesNoMoreThreadsThanTheProcessMayUseCores) {
       },
       std::array{&ids}.data());
   sched_setaffinity(0, sizeof all, &all);
+  EXPECT_EQ(ids, std::vector(64, std::this_thread::get_id()));
+}
+
+TEST(SimtLaunch, TakesTheCallersThreadAloneWhereNoOtherCanBeStarted) {
+  std::vector<std::thread::id> ids(64);
+  {
+    const test::NoThreads none;
+    EXPECT_THROW(std::thread([] {}).join(), std::system_error);
+    launch(
+        {.name = "where", .grid = {64}},
+        [](const void* p) {
+          (*static_cast<std::vector<std::thread::id>* const*>(p))->at(blockIdx.x) =
+              std::this_thread::get_id();
+        },
+        std::array{&ids}.data());
+  }
   EXPECT_EQ(ids, std::vector(64, std::this_thread::get_id()));
 }
 
