@@ -2,17 +2,25 @@
 #include "cli/command.hpp"
 #include "tensorcraft/core/prefixes.hpp"
 
+#include <sys/auxv.h>
+
 #include <filesystem>
 
 namespace tensorcraft::cli {
 
-// A command called as ENVIRONMENT/bin/tensorcraft, perhaps through a link, looks for libraries and
-// for Python in that virtual environment.
-static void add_own_environment(const std::filesystem::path& called) {
-  const auto environment = std::filesystem::absolute(called).parent_path().parent_path();
+// A command that is started as ENVIRONMENT/bin/tensorcraft, by PATH or through a link, looks for
+// libraries and for Python in that virtual environment.
+static void add_own_environment() {
+  // The file that the system was told to run, which argv[0] need not be; then where links lead.
+  const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   std::error_code ignored;
-  if (called.has_parent_path() && std::filesystem::exists(environment / "pyvenv.cfg", ignored))
-    add_prefix(environment.lexically_normal());
+  for (const std::filesystem::path& file :
+       {std::filesystem::absolute(started ? started : "", ignored),
+        std::filesystem::read_symlink("/proc/self/exe", ignored)}) {
+    const auto environment = file.parent_path().parent_path();
+    if (std::filesystem::exists(environment / "pyvenv.cfg", ignored))
+      add_prefix(environment.lexically_normal());
+  }
 }
 
 std::vector<Command> all_commands() {
@@ -28,6 +36,6 @@ std::vector<Command> all_commands() {
 }  // namespace tensorcraft::cli
 
 int main(int argc, char** argv) {
-  tensorcraft::cli::add_own_environment(argv[0]);
+  tensorcraft::cli::add_own_environment();
   return tensorcraft::cli::run(argc, argv, tensorcraft::cli::all_commands());
 }

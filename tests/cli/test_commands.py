@@ -56,6 +56,7 @@ def test_colours_are_for_terminals(command: Path, environment: dict[str, str]) -
         (("bench", "softmax", "8x8", "--device", "cpu", "--variant", "quick"), 2, 'is named "quick"; there are cpu, reference and all'),
         (("warmup",), 2, "nothing to compile"),
         (("warmup", "/nonexistent", "--arch", "sm_80"), 3, "/nonexistent cannot be read"),
+        (("warmup", "/", "--arch", "sm_80"), 3, "/ is a folder; give a file with one call a line"),
         (("warmup", "relu 4", "--arch", "sm_80"), 3, "relu 4 cannot be read; --call gives a call"),
         (("warmup", "--call", "relu 4x", "--arch", "sm_80"), 2, "--call: relu: x must be a shape"),
         (("warmup", "--call", "relu 4", "--device", "cpu"), 2, "cpu compiles nothing"),
