@@ -6,6 +6,7 @@
 #include "tensorcraft/jit/warmup.hpp"
 #include "tensorcraft/ops/all.hpp"
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -29,6 +30,9 @@ struct WarmupArguments {
 void add_lines(std::vector<Line>& calls, const std::string& path) {
   std::ifstream opened;
   if (path != "-") {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored))  // can be opened, but not read
+      fail(ErrorKind::not_found, path, " is a folder; give a file with one call a line");
     opened.open(path);
     if (!opened)
       fail(ErrorKind::not_found, path, " cannot be read",

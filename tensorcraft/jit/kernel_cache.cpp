@@ -5,6 +5,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/jit/cache.hpp"
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <utility>
@@ -81,6 +82,9 @@ CacheCheck cache_verify() { return process_cache().verify(); }
 size_t cache_clear() { return process_cache().clear(); }
 CacheFilter recorded_in(const std::string& path) {
   std::ifstream in(path);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))  // can be opened, but not read
+    fail(ErrorKind::not_found, "kernel record ", path, " is a folder");
   if (!in) fail(ErrorKind::not_found, "kernel record ", path, " cannot be read");
   std::set<std::string> keys;
   int number = 0;

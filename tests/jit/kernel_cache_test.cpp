@@ -66,6 +66,7 @@ TEST_F(KernelCacheTest, ExportsWhatARunNoted) {
                           [&] { recorded_in(record); });
   test::expect_error_with(ErrorKind::not_found, "cannot be read",
                           [&] { recorded_in(root_.file("missing")); });
+  test::expect_error_with(ErrorKind::not_found, "is a folder", [&] { recorded_in(root_.path()); });
 }
 
 TEST_F(KernelCacheTest, SaysWhyAFolderIsNotUsed) {
