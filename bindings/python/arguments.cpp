@@ -161,6 +161,13 @@ std::string to_path(nb::handle object) {
   return name;
 }
 
+nb::object from_text(std::string_view text) {
+  const nb::object decoded =
+      nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "surrogateescape"));
+  if (!decoded.is_valid()) throw nb::python_error();
+  return decoded;
+}
+
 std::pair<int64_t, int64_t> to_pair(nb::handle object, std::string_view name) {
   if (!is_list(object) || nb::len(object) != 2)
     fail(ErrorKind::type, name, " must be a pair of integers, got ", class_name(object));

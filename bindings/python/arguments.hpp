@@ -51,6 +51,9 @@ std::optional<DType> find_dtype(nb::handle object);
 DType to_dtype(nb::handle object);
 // The name of a file: text, bytes or an object with __fspath__.
 std::string to_path(nb::handle object);
+// Text that may hold the name of a file: bytes that are not UTF-8 become what os.fsdecode() makes
+// of them.
+nb::object from_text(std::string_view text);
 // A pair of integers, as DLPack gives versions and devices.
 std::pair<int64_t, int64_t> to_pair(nb::handle object, std::string_view name);
 Device to_device(nb::handle object);

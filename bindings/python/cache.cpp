@@ -33,8 +33,8 @@ nb::dict to_dict(const jit::CacheItem& item) {
 nb::dict stat() {
   const jit::CacheStat s = jit::cache_stat();
   nb::dict d;
-  d["folder"] = s.folder;
-  d["problem"] = s.problem;
+  d["folder"] = from_text(s.folder);
+  d["problem"] = from_text(s.problem);
   d["entries"] = s.entries;
   d["bytes"] = s.bytes;
   d["limit_bytes"] = s.limit_bytes;

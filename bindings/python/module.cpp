@@ -48,7 +48,7 @@ void register_errors() {
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::cancelled && restore_interrupt()) return;
       const nb::object make = nb::module_::import_("tensorcraft.errors").attr("_make");
-      const nb::object exception = make(std::string(to_string(e.kind())), std::string(e.what()));
+      const nb::object exception = make(std::string(to_string(e.kind())), from_text(e.what()));
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
     }
   });
@@ -153,7 +153,8 @@ NB_MODULE(_tensorcraft, m) {
   refuse_second_import();
   nb::set_leak_warnings(false);  // tensors that live until exit are the user's choice
   m.doc() = "TensorCraft's native part; use the package tensorcraft.";
-  m.def("add_prefix", &tensorcraft::add_prefix, "path"_a);
+  m.def(
+      "add_prefix", [](const nb::str& path) { tensorcraft::add_prefix(to_path(path)); }, "path"_a);
   m.attr("__version__") = std::string(tensorcraft::version());
   stop_threads_at_exit();
   register_errors();

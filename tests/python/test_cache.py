@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tc.cache` shows, checks, empties and carries the folder of compiled kernels."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,31 @@ def test_the_cache_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     if done.stdout.startswith("skip"):
         pytest.skip(done.stdout)
     assert done.stdout == "done\n"
+
+
+def stat_of(where: bytes, folder: Path) -> str:
+    """The cache folder of a process in `folder` that then goes elsewhere, with TENSORCRAFT_CACHE_DIR=where; as repr()."""
+    script = "import os, tensorcraft as tc\ntc.cache.stat()\nos.chdir('/')\nprint(repr(tc.cache.stat().folder))"
+    path = b":".join(os.fsencode(os.path.abspath(p)) for p in sys.path)
+    environment = {**os.environb, b"TENSORCRAFT_CACHE_DIR": where, b"HOME": os.fsencode(folder / "home"), b"PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_cache_folder_may_be_in_the_home_folder_or_relative(tmp_path: Path) -> None:
+    assert stat_of(b"~/k", tmp_path) == repr(str(tmp_path / "home" / "k"))
+    assert stat_of(b"rel/k", tmp_path) == repr(str(tmp_path / "rel" / "k"))
+
+
+def test_the_cache_folder_may_have_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    assert stat_of(os.fsencode(tmp_path) + b"/caf\xe9", tmp_path) == repr(str(tmp_path / "caf\udce9"))
+
+
+def test_an_error_may_name_a_file_that_is_not_utf8(tmp_path: Path) -> None:
+    for call in (tc.load_safetensors, tc.cache.import_):
+        with pytest.raises(OSError, match="caf\udce9"):
+            call(os.fsencode(tmp_path) + b"/caf\xe9")
 
 
 def test_a_bundle_that_is_not_there_is_an_oserror(tmp_path: Path) -> None:
