@@ -17,9 +17,8 @@ static void add_own_environment() {
   for (const std::filesystem::path& file :
        {std::filesystem::absolute(started ? started : "", ignored),
         std::filesystem::read_symlink("/proc/self/exe", ignored)}) {
-    const auto environment = file.parent_path().parent_path();
-    if (std::filesystem::exists(environment / "pyvenv.cfg", ignored))
-      add_prefix(environment.lexically_normal());
+    const auto environment = file.lexically_normal().parent_path().parent_path();  // "bin/./it" too
+    if (std::filesystem::exists(environment / "pyvenv.cfg", ignored)) add_prefix(environment);
   }
 }
 
