@@ -18,7 +18,8 @@ static void add_own_environment() {
        {std::filesystem::absolute(started ? started : "", ignored),
         std::filesystem::read_symlink("/proc/self/exe", ignored)}) {
     const auto environment = file.lexically_normal().parent_path().parent_path();  // "bin/./it" too
-    if (std::filesystem::exists(environment / "pyvenv.cfg", ignored)) add_prefix(environment);
+    if (!environment.empty() && std::filesystem::exists(environment / "pyvenv.cfg", ignored))
+      add_prefix(environment);
   }
 }
 
