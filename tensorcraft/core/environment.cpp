@@ -31,7 +31,7 @@ std::string_view key_of_file(std::string_view name) {
   return {};
 }
 
-std::string advice(std::string_view name, const std::vector<std::string_view>& known) {
+std::string hint_for(std::string_view name, const std::vector<std::string_view>& known) {
   if (const std::string_view key = key_of_file(name); !key.empty())
     return join("; ", key, " is set in the configuration file");
   const std::string_view meant = nearest(name, known);
@@ -49,7 +49,7 @@ std::vector<std::string> unknown_variables(const char* const* environment) {
     const std::string_view name = whole.substr(kPrefix.size());
     if (std::ranges::find(known, name) == known.end())
       warnings.push_back(
-          join("the variable ", whole, " is not known and has no effect", advice(name, known)));
+          join("the variable ", whole, " is not known and has no effect", hint_for(name, known)));
   }
   std::ranges::sort(warnings);
   return warnings;
