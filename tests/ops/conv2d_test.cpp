@@ -341,5 +341,32 @@ TEST(Conv2d, RoundsFloat32OnlyIfItMay) {
   EXPECT_LT(error_of("tiled"), 1e-6);
 }
 
+// A filter of 1 x 1 copies a channel of one pixel. Where the copy engine rounds, the largest
+// numbers become infinite.
+TEST(Conv2d, InfinitiesNanAndTheLargestNumbersSurviveTf32) {
+  constexpr float kMost = std::numeric_limits<float>::max(), kInfinity = INFINITY;
+  const std::vector<float> values = {kMost, -kMost, kInfinity, -kInfinity, NAN};
+  Tensor x(DType::float32, {1, 5, 4, 32}), w(DType::float32, {64, 1, 1, 32});
+  for (int64_t i = 0; i < x.size(); ++i)
+    x.data_as<float>()[i] = i % 128 ? 0 : values[size_t(i / 128)];
+  for (int64_t i = 0; i < w.size(); ++i) w.data_as<float>()[i] = 1;
+  Conv2dOptions options{.layout = ImageLayout::nhwc, .allow_tf32 = true};
+  for (const std::string_view variant : {"implicit_gemm_tf32", "implicit_wgmma_tf32"}) {
+    options.variant = variant;
+    const std::vector<float> got =
+        values_of(conv2d(on_simt(x), on_simt(w), options).to(Device::cpu()));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const float y = got[i * 4 * 64];
+      if (std::isnan(values[i])) {
+        EXPECT_TRUE(std::isnan(y)) << variant;
+      } else if (std::isinf(values[i])) {
+        EXPECT_EQ(y, values[i]) << variant;
+      } else if (variant == "implicit_gemm_tf32") {
+        EXPECT_NEAR(y, values[i], double(kMost) * 0x1p-10) << variant;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tensorcraft

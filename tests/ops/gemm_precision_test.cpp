@@ -6,7 +6,9 @@
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/gemm/gemm.hpp"
+#include "tensorcraft/ops/gemm/grouped_gemm.hpp"
 #include "tensorcraft/ops/gemm/params.h"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +17,7 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -123,6 +126,129 @@ TEST(GemmPrecision, KeepsTheLargestNumbersFinite) {
     const Tensor d = gemm(a, b, options).to(Device::cpu());
     for (int64_t i = 0; i < d.size(); ++i)
       ASSERT_NEAR(d.data_as<float>()[i], most / 2, most * 0x1p-21) << device;
+  }
+}
+
+// Rows of a with one number that is not 0 in each, by columns of 1 and, in the second, of
+// 1 + 0x1.8p-11, whose rest behind its tf32 is negative; and what comes out.
+constexpr float kExtremes[] = {
+    std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), NAN,
+    std::numeric_limits<float>::max(), -std::numeric_limits<float>::max()};
+std::pair<Tensor, Tensor> extreme_operands(int64_t m, int64_t n, int64_t k, bool transposed) {
+  Tensor a(DType::float32, {m, k}), b(DType::float32, transposed ? Dims{n, k} : Dims{k, n});
+  const host::Elements x(a.view()), y(b.view());
+  for (int64_t i = 0; i < a.size(); ++i) x.set(i, 0);
+  for (int64_t i = 0; i < b.size(); ++i) y.set(i, 1);
+  for (int64_t i = 0; i < k; ++i) y.set(transposed ? k + i : i * n + 1, 1 + 0x1.8p-11);
+  for (int64_t i = 0; i < 5; ++i) x.set(i * k + 3, double(kExtremes[i]));
+  return {std::move(a), std::move(b)};
+}
+void expect_extremes(const Tensor& got, bool keeps_largest, const std::string& what) {
+  const int64_t n = got.shape(got.rank() - 1);
+  const float* d = got.data_as<float>();
+  for (int64_t i = 0; i < 5; ++i) {
+    const float expected = kExtremes[i];
+    if (std::isnan(expected)) {
+      EXPECT_TRUE(std::isnan(d[i * n]) && std::isnan(d[i * n + 1])) << what;
+    } else if (std::isinf(expected)) {
+      EXPECT_EQ(d[i * n], expected) << what;
+      EXPECT_EQ(d[i * n + 1], expected) << what;
+    } else if (keeps_largest) {
+      EXPECT_NEAR(d[i * n], expected, std::abs(double(expected)) * 0x1p-10) << what;
+    }
+  }
+  for (int64_t i = 5 * n; i < got.size(); ++i) ASSERT_EQ(d[i], 0) << what;
+}
+
+// Every variant that rounds. Where the copy engine rounds operands as they lie in memory, the
+// largest numbers become infinite.
+TEST(GemmPrecision, InfinitiesNanAndTheLargestNumbersSurviveTf32) {
+  std::set<std::string_view> tried;
+  for (const Device device : devices()) {
+    if (device == Device::cpu()) continue;
+    for (const auto& v : find_operator("gemm").description().variants)
+      for (const bool transposed : {true, false})
+        for (const int64_t k : {64, 37}) {
+          if (!v.name.ends_with("tf32")) continue;
+          const auto [a, b] = extreme_operands(64, 128, k, transposed);
+          GemmOptions options{.transpose_b = transposed};
+          options.precision = v.name.ends_with("3xtf32") ? Precision::three_tf32 : Precision::tf32;
+          options.variant = v.name;
+          try {
+            const Tensor got = gemm(a.to(device), b.to(device), options).to(Device::cpu());
+            expect_extremes(got, v.name != "persistent_tf32" && v.name != "packed_tf32",
+                            join(v.name, " on ", device, ", k = ", k));
+            tried.insert(v.name);
+          } catch (const Error& e) {
+            EXPECT_EQ(e.kind(), ErrorKind::unsupported) << e.what();
+          }
+        }
+  }
+  if (std::ranges::count(devices(), Device::simt())) {
+    EXPECT_EQ(tried.size(), 5u);
+  }
+}
+
+TEST(GemmPrecision, TheSameInGroups) {
+  const auto [a, b] = extreme_operands(64, 128, 64, true);
+  const Tensor offsets = test::integers({0, 64});
+  std::set<std::string_view> tried;
+  for (const Device device : devices()) {
+    if (device == Device::cpu()) continue;
+    for (const auto& v : find_operator("grouped_gemm").description().variants) {
+      if (!v.name.ends_with("tf32")) continue;
+      const Tensor there = offsets.to(device), matrices = b.to(device);
+      GroupedGemmOptions options{.offsets = there.view(), .transpose_b = true, .allow_tf32 = true};
+      options.variant = v.name;
+      try {
+        const TensorView y = matrices.view().reshape({1, 128, 64});
+        const Tensor got = grouped_gemm(a.to(device), y, options).to(Device::cpu());
+        expect_extremes(got, v.name != "persistent_tf32", join(v.name, " on ", device));
+        tried.insert(v.name);
+      } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), ErrorKind::unsupported) << e.what();
+      }
+    }
+  }
+  if (std::ranges::count(devices(), Device::simt())) {
+    EXPECT_EQ(tried.size(), 3u);
+  }
+}
+
+// Operands that are copied for the copy engine are rounded as they are copied.
+TEST(GemmPrecision, ACopyKeepsTheLargestNumbersOfTf32) {
+  for (const Device device : devices_with_wgmma()) {
+    Tensor a(DType::float32, {64, 37}), b(DType::float32, {128, 37});
+    const host::Elements x(a.view()), y(b.view());
+    for (int64_t i = 0; i < a.size(); ++i) x.set(i, i % 37 ? 0 : double(kExtremes[3 + i / 37 % 2]));
+    for (int64_t i = 0; i < b.size(); ++i) y.set(i, 1);
+    GemmOptions options{.transpose_b = true};
+    options.precision = Precision::tf32;
+    options.variant = "packed_tf32";
+    const Tensor d = gemm(a.to(device), b.to(device), options).to(Device::cpu());
+    for (int64_t i = 0; i < d.size(); ++i)
+      ASSERT_NEAR(d.data_as<float>()[i], kExtremes[3 + i / 128 % 2], double(kExtremes[3]) * 0x1p-10)
+          << device;
+  }
+}
+
+TEST(GemmPrecision, InfinitiesMeetEachOtherInThreeProducts) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const Device device : devices_with_wgmma()) {
+    Tensor a(DType::float32, {36, 4}), b(DType::float32, {72, 4});
+    const host::Elements x(a.view()), y(b.view());
+    for (int64_t i = 0; i < a.size(); ++i) x.set(i, 0);
+    for (int64_t i = 0; i < b.size(); ++i) y.set(i, 0);
+    x.set(0, double(kInfinity));
+    y.set(0, -double(kInfinity));
+    y.set(4, -0x1p-100);
+    GemmOptions options{.transpose_b = true};
+    options.precision = Precision::three_tf32;
+    options.variant = "persistent_3xtf32";
+    const Tensor d = gemm(a.to(device), b.to(device), options).to(Device::cpu());
+    EXPECT_EQ(d.data_as<float>()[0], -kInfinity) << device;
+    EXPECT_EQ(d.data_as<float>()[1], -kInfinity) << device;
+    EXPECT_TRUE(std::isnan(d.data_as<float>()[2])) << device << ": infinity times 0";
   }
 }
 

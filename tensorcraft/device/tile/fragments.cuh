@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/ptx/cvt.cuh"
 #include "tensorcraft/device/ptx/ldmatrix.cuh"
+#include "tensorcraft/device/tf32.cuh"
 #include "tensorcraft/device/tile/multiply_add.cuh"
 
 // From a tile in shared memory to the registers that mma reads. A row of an 8 x 8 matrix for
@@ -38,7 +38,7 @@ TC_DEVICE void round_to_tf32(uint32_t (&fragments)[N][4]) {
 #pragma unroll
   for (auto& fragment : fragments) {
 #pragma unroll
-    for (uint32_t& x : fragment) x = ptx::cvt_rna_tf32_f32(bit_cast<float>(x));
+    for (uint32_t& x : fragment) x = to_tf32(bit_cast<float>(x));
   }
 }
 

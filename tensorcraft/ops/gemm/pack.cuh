@@ -2,8 +2,8 @@
 #pragma once
 // Copies an operand of any strides into lines along k that begin at multiples of 16 bytes, as the
 // copy engine needs them. A tile goes through shared memory, so both sides see long runs.
-#include "tensorcraft/device/ptx/cvt.cuh"
 #include "tensorcraft/device/shared.cuh"
+#include "tensorcraft/device/tf32.cuh"
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/gemm/tile.cuh"
 
@@ -64,16 +64,19 @@ TC_DEVICE void load_tile(PackTile<T>& tile, const PackParams& p, const PackPlace
   }
 }
 
-// x = hi + lo up to 2^-22 |x|, both tf32. What would round to an infinity is cut off instead.
+// x = hi + lo up to 2^-22 |x|, both tf32, and no product of parts exceeds float32 unless that of
+// the wholes does. An infinity is 1 + infinity: as hi it would meet the lo of the other operand,
+// which is 0 or has another sign, and become NaN; so it meets the other's hi alone.
 struct Tf32Pair {
   uint32_t hi, lo;
 
   TC_DEVICE explicit Tf32Pair(uint32_t x) {
-    constexpr uint32_t kSign = 0x80000000u, kInfinity = 0x7f800000u, kTf32 = 0xffffe000u;
+    constexpr uint32_t kSign = 0x80000000u, kInfinity = 0x7f800000u, kOne = 0x3f800000u;
     const float value = bit_cast<float>(x);
-    hi = ptx::cvt_rna_tf32_f32(value);
-    if ((hi & ~kSign) == kInfinity) hi = x & kTf32;
-    lo = (x & ~kSign) == kInfinity ? 0 : ptx::cvt_rna_tf32_f32(value - bit_cast<float>(hi));
+    const bool is_infinite = (x & ~kSign) == kInfinity;
+    hi = is_infinite ? (x & kSign) | kOne : tf32_of(value);
+    const float rest = value - bit_cast<float>(hi);
+    lo = rounds_to_tf32(value) ? ptx::cvt_rna_tf32_f32(rest) : bit_cast<uint32_t>(rest) & kTf32Bits;
   }
 };
 
@@ -96,6 +99,8 @@ TC_DEVICE void store_tile(const PackTile<T>& tile, const PackParams& p, const Pa
     for (int w = 0; w < 4; ++w) words[w] = tile.words[line][unit * 4 + w];
     auto* const to = reinterpret_cast<uint32_t*>(out + line * (C.parts * p.part) + unit * kUnit);
     if constexpr (C.parts == 1) {
+      if constexpr (sizeof(T) == 4)  // the copy engine would make the largest numbers infinite
+        for (uint32_t& word : words.values) word = tf32_of(bit_cast<float>(word));
       store_vector(to, words);
     } else {
       Vec4<uint32_t> low;
