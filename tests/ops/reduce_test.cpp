@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/reduce/reduce.hpp"
 
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/ops/permute/permute.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/tensors.hpp"
 
@@ -51,6 +52,45 @@ TEST(Reduce, IntegersAddUpBeyondTheirOwnType) {
     EXPECT_EQ(values<int64_t>(sum(on(d, DType::int8, {2, 2500}, small), {.axis = Dims{1}})),
               (std::vector<int64_t>{-320000, -320000}));
   }
+}
+
+// Rows and columns, of lanes, warps and blocks.
+TEST(Reduce, AProductOfPartsMayExceedFloat32) {
+  struct Turns {
+    std::vector<float> of;
+    float product;  // of whole turns
+  };
+  const float least = std::numeric_limits<float>::denorm_min();
+  const std::vector<Turns> turns = {{{1e30f, 1e-30f}, 1},
+                                    {{1e30f, 1e30f, -1e-30f, 1e-30f}, 1},
+                                    {{0x1p127f, least, 0x1p22f}, 1},
+                                    {{1e30f, 1e30f}, std::numeric_limits<float>::infinity()},
+                                    {{-1e-30f, 1e-30f}, 0},
+                                    {{2, kNaN}, kNaN},
+                                    {{1e-30f, INFINITY}, INFINITY},
+                                    {{0, INFINITY}, kNaN}};
+  for (const Device d : places())
+    for (const auto& [of, product] : turns)
+      for (const int64_t repeats : {1, 16, 1000}) {
+        const int64_t n = 4 * repeats * int64_t(of.size());
+        std::vector<float> row;
+        for (int64_t i = 0; i < n; ++i) row.push_back(of[size_t(i) % of.size()]);
+        const Tensor x = floats(d, {n}, row);
+        const TensorView columns = x.view().reshape({n, 1}).broadcast_to({n, 3});
+        Tensor side_by_side(DType::float32, {n, 8}, d);
+        copy(side_by_side, x.view().reshape({n, 1}).broadcast_to({n, 8}));
+        for (const auto& found : {values(prod(x)), values(prod(columns, {.axis = Dims{0}})),
+                                  values(prod(side_by_side, {.axis = Dims{0}}))})
+          for (const float one : found) {
+            if (std::isnan(product)) {
+              EXPECT_TRUE(std::isnan(one)) << d << ' ' << n;
+            } else if (product == 1) {
+              EXPECT_NEAR(one, 1, 1e-7 * double(n)) << d << ' ' << n;
+            } else {
+              EXPECT_EQ(one, product) << d << ' ' << n;
+            }
+          }
+      }
 }
 
 TEST(Reduce, ANaNIsTheLargestAndTheSmallest) {

@@ -127,10 +127,14 @@ inline int row_vector(const CallParams& p, int element_bytes) {
 }
 
 // Accesses that a thread has in flight if a reduction is long. A state of more than one word,
-// the unpacking of bytes and the divisions of a nested map take the registers of some.
+// the unpacking of bytes and the divisions of a nested map take the registers of some; a product
+// has two words for each of eight columns of 16 bits.
 constexpr int max_accesses(const Config& config, int element_bytes) {
   const bool is_extreme = config.operation == Operation::max || config.operation == Operation::min;
-  return !is_extreme && !has_large_state(config.operation) && element_bytes > 1 && !config.nested
+  const bool is_product =
+      config.operation == Operation::prod || config.operation == Operation::float_prod;
+  return !is_extreme && !has_large_state(config.operation) && !config.nested &&
+                 element_bytes > (is_product ? 2 : 1)
              ? 8
              : 4;
 }

@@ -216,8 +216,10 @@ const auto kSum = define_total<Operation::sum>(
     "integer, which keeps the low bits. No elements give 0. Results repeat to the bit.");
 const auto kProd = define_total<Operation::prod>(
     "The product over axes.",
-    "Floats are multiplied in float32, rounded once, and give their dtype; integers and bool give "
-    "int64, which wraps. dtype is another type of the result: a float, in which integers are "
+    "Floats are multiplied in float32 with an exponent apart, rounded once, and give their dtype: "
+    "the result is infinite or 0 only if the whole product is, whatever products of parts are. "
+    "Integers and bool give int64, which wraps. dtype is another type of the result: a float, in "
+    "which integers are "
     "multiplied as float32, or of integers and bool an integer, which keeps the low bits. No "
     "elements give 1. Results repeat to the bit.");
 const auto kVar = define_spread<Operation::var>(

@@ -58,7 +58,8 @@ struct VarOptions {
 void sum(const TensorView& out, const TensorView& x, const SumOptions& options = {});
 Tensor sum(const TensorView& x, const SumOptions& options = {});
 // The product, whose dtypes are those of sum; integers are multiplied as floats if `dtype` is a
-// float. No elements give 1.
+// float. Infinite or 0 only if the product of all is, whatever products of parts are. No elements
+// give 1.
 void prod(const TensorView& out, const TensorView& x, const SumOptions& options = {});
 Tensor prod(const TensorView& x, const SumOptions& options = {});
 // int64, of any of those dtypes: how many elements are not 0. NaN is not 0.

@@ -57,6 +57,15 @@ float sum_of(const float* x, int64_t n, F f) {
   return sum;
 }
 
+// n more factors, many of which are multiplied side by side.
+template <class R, class V>
+void multiply(typename R::State& s, const V* x, int64_t n) {
+  constexpr int kAtOnce = 32;
+  int64_t i = 0;
+  for (; i + kAtOnce <= n; i += kAtOnce) R::template add<kAtOnce>(s, x + i, i, 1);
+  for (; i < n; ++i) add_one<R>(s, x[i], i);
+}
+
 // Of up to kChunk elements, from the first one on. No sum exceeds the largest float unless the
 // variance does.
 template <class R>
@@ -86,6 +95,10 @@ void add_to_moments(State* s, const float* x, int64_t n) {
   for (int64_t e = 0; e < n; ++e) s[e].count = count;
 }
 
+template <Operation operation, class V>
+constexpr bool is_float_product = operation == Operation::float_prod ||
+                                  (operation == Operation::prod && std::is_same_v<V, float>);
+
 // n neighbours, the first of which has this index in the reduction.
 template <Operation operation, class V, class State>
 void add_chunk(State& s, const V* x, int64_t n, int64_t index) {
@@ -93,6 +106,8 @@ void add_chunk(State& s, const V* x, int64_t n, int64_t index) {
   constexpr bool is_float = std::is_same_v<V, float>;
   if constexpr (is_float && (operation == Operation::sum || operation == Operation::mean)) {
     s.value += host::row_sum(x, n);
+  } else if constexpr (is_float_product<operation, V>) {
+    multiply<R>(s, x, n);
   } else if constexpr (is_float && operation == Operation::max) {
     s = R::combine(s, {host::row_max(x, n)});
   } else if constexpr (is_float && is_spread(operation)) {
@@ -215,6 +230,19 @@ void run(const Problem& q) {
   if constexpr (of_integers) Reduction<operation, int64_t>(q).run();
 }
 
+// fraction * 2^exponent: a part of a product may exceed double where all of it does not.
+struct ScaledDouble {
+  double fraction = 1;
+  int64_t exponent = 0;
+
+  void multiply(const ScaledDouble& by) {
+    int moved = 0;
+    const int64_t sum = exponent + by.exponent;
+    fraction = std::frexp(fraction * by.fraction, &moved);
+    exponent = std::isfinite(fraction) ? sum + moved : 0;
+  }
+};
+
 // The elements of one output, in double or as integers.
 struct Elements {
   const host::Elements& x;
@@ -231,9 +259,13 @@ struct Elements {
     return int64_t(sum);
   }
   double product(int64_t repeats) const {
-    double product = 1;
-    for (int64_t i = 0; i < n; ++i) product *= x[first + i];
-    return std::pow(product, double(repeats));
+    ScaledDouble once, power;
+    for (int64_t i = 0; i < n; ++i) once.multiply({x[first + i]});
+    for (; repeats > 0; repeats /= 2) {
+      if (repeats % 2) power.multiply(once);
+      once.multiply(once);
+    }
+    return std::ldexp(power.fraction, int(std::clamp<int64_t>(power.exponent, -10000, 10000)));
   }
   int64_t integer_product(int64_t repeats) const {
     uint64_t product = 1, power = 1;

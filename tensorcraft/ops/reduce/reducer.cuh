@@ -132,21 +132,92 @@ struct Mean : Sum<T> {
   TC_DEVICE static float finish(const State& s, const Params& p) { return s.value / p.count; }
 };
 
+// R's state to the power of n.
+template <class R, class State>
+TC_DEVICE State power(const State& s, int64_t n) {
+  State result = R::identity(), square = s;
+  for (; n > 0; n /= 2) {
+    if (n % 2) result = R::combine(result, square);
+    square = R::combine(square, square);
+  }
+  return result;
+}
+
+// Of integers, which wrap.
 template <class T, bool as_float = FloatingPoint<T>>
-struct Product : Fold<T, typename Total<T, as_float>::Value, Times> {
-  using Of = Total<T, as_float>;
-  using State = typename Fold<T, typename Of::Value, Times>::State;
-  using Out = typename Of::Out;
+struct Product : Fold<T, uint64_t, Times> {
+  using State = typename Fold<T, uint64_t, Times>::State;
+  using Out = int64_t;
   TC_DEVICE static State identity() { return {1}; }
+  TC_DEVICE static T nothing() { return T(1); }
+  TC_DEVICE static uint64_t finish(const State& s, const Params& p) {
+    return power<Product>(s, p.repeats).value;
+  }
+};
+
+// fraction * 2^exponent, where the fraction's magnitude is in [1, 2), or it is 0, infinite or NaN.
+struct ScaledFloat {
+  float fraction;
+  int32_t exponent;
+
+  // Without branches: a 0, which is not scaled either, and numbers below 2^-126 take the same way.
+  TC_DEVICE static ScaledFloat of(float x) {
+    constexpr uint32_t kExponent = 0xff;
+    const bool is_tiny = fabsf(x) < 0x1p-126f;
+    const float y = is_tiny ? x * 0x1p32f : x;
+    const auto bits = bit_cast<uint32_t>(y);
+    const uint32_t biased = bits >> 23 & kExponent;
+    const bool is_number = biased - 1 < kExponent - 1;
+    return {is_number ? bit_cast<float>((bits & 0x807fffffu) | 0x3f800000u) : y,
+            is_number ? int32_t(biased) - (is_tiny ? 127 + 32 : 127) : 0};
+  }
+  // Rounded once, to an infinity or 0 beyond float32.
+  TC_DEVICE float value() const {
+    constexpr int kMost = 2 * 127, kLeast = 2 * -126;
+    const int within = exponent > kMost ? kMost : exponent < kLeast ? kLeast : exponent;
+    const int half = within / 2;
+    return fraction * power_of_2(half) * power_of_2(within - half);
+  }
+
+ private:
+  TC_DEVICE static float power_of_2(int n) { return bit_cast<float>(uint32_t(n + 127) << 23); }
+};
+
+// Of floats, or of integers as floats: no part of the product exceeds float32 or vanishes there, so
+// it is infinite or 0 only if all of it is. Exponents stop at kFar, where only elements in the
+// millions that are as far on the other side could bring them back.
+template <class T>
+struct Product<T, true> {
+  using State = ScaledFloat;
+  using Out = typename Total<T, true>::Out;
+  static constexpr int32_t kFar = 1 << 29;
+
+  TC_DEVICE static State identity() { return {1, 0}; }
   TC_DEVICE static T nothing() { return T(1.0f); }
-  // To the power of the repeats.
-  TC_DEVICE static typename Of::Value finish(const State& s, const Params& p) {
-    typename Of::Value power = 1, square = s.value;
-    for (int64_t n = p.repeats; n > 0; n /= 2) {
-      if (n % 2) power *= square;
-      square *= square;
+  template <int N, class Values>
+  TC_DEVICE static void add(State& s, const Values& x, int64_t, int64_t) {
+    static_assert(N <= 64, "the product of the fractions is a float");
+    float fractions[N];
+    int32_t exponent = 0;
+    for (int i = 0; i < N; ++i) {
+      const auto one = ScaledFloat::of(float(Number<T>(x[i])));
+      fractions[i] = one.fraction;
+      exponent += one.exponent;
     }
-    return power;
+    s = joined(s.fraction * tree(fractions, Times()), s.exponent + exponent);
+  }
+  TC_DEVICE static State combine(const State& a, const State& b) {
+    return joined(a.fraction * b.fraction, a.exponent + b.exponent);
+  }
+  TC_DEVICE static float finish(const State& s, const Params& p) {
+    return power<Product>(s, p.repeats).value();
+  }
+
+ private:
+  TC_DEVICE static State joined(float fraction, int32_t exponent) {
+    const auto s = ScaledFloat::of(fraction);
+    const int32_t sum = s.exponent + exponent;
+    return {s.fraction, sum > kFar ? kFar : sum < -kFar ? -kFar : sum};
   }
 };
 
