@@ -50,7 +50,7 @@ from ._packed import (
 from ._protocols import install as _install_protocols
 from ._registry import Operator
 from ._scheduler import Decision, Scheduler, Task
-from ._searching import cumulative_prod, searchsorted
+from ._searching import searchsorted
 from ._stream import Event, Graph, Stream, Trace, stream_wait_value, stream_write_value, trace
 from ._tensor import (
     arange,
@@ -146,7 +146,6 @@ __all__ = [
     "can_cast",
     "clip",
     "concat",
-    "cumulative_prod",
     "default_device",
     "device_info",
     "devices",

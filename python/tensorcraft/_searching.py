@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places in sorted values, and running products: loops of few calls over whole arrays."""
+"""Places in sorted values: a loop of few calls over whole arrays."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from . import _ops
-from . import _tensorcraft as native
-from ._arguments import of_array, of_two_arrays, to_axis
+from ._arguments import of_two_arrays
 from ._dtypes import isdtype, promoted
-from ._join import concat
 from ._tensor import full
-from ._tensorcraft import DType, Tensor
+from ._tensorcraft import DType
 from .errors import TensorCraftValueError
 
 
@@ -42,32 +40,3 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         low = _ops.elementwise("where(on, m + 1, low)", on=goes_on, m=middle, low=low)
         high = _ops.elementwise("where(on, high, min(m, high))", on=goes_on, m=middle, high=high)
     return low
-
-
-def _running(x: Tensor, axis: int) -> Tensor:
-    """The products up to each element: after a pass over distance d each is that of 2 d elements."""
-    size, distance = x.shape[axis], 1
-    while distance < size:
-        after, before = x._slice(axis, distance, size, 1), x._slice(axis, 0, size - distance, 1)
-        x = concat([x._slice(axis, 0, distance, 1), _ops.multiply(after, before)], axis=axis)
-        distance *= 2
-    return x
-
-
-@of_array
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """The products of the elements up to each one along an axis, in the dtype that prod gives, or in `dtype`.
-
-    Each pass over the array doubles the number of factors, so one axis of n elements takes log2(n) passes.
-    include_initial puts a 1 before them.
-    """
-    if axis is None and x.ndim != 1:
-        raise TensorCraftValueError(f"cumulative_prod: axis is needed for {x.ndim} dimensions")
-    at = to_axis(0 if axis is None else axis, x.ndim, "cumulative_prod")
-    wide = DType.int64 if isdtype(x.dtype, ("integral", "bool")) else x.dtype
-    x = x.astype(wide if dtype is None else native.to_dtype(dtype))
-    result = _running(x, at)
-    if not include_initial:
-        return result
-    shape = (*x.shape[:at], 1, *x.shape[at + 1 :])
-    return concat([full(shape, 1, x.dtype, x.device), result], axis=at)

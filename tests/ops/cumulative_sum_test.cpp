@@ -127,6 +127,84 @@ TEST(CumulativeSum, MayWriteWhatItReads) {
       }
 }
 
+// The products from the left in float32, of rows of turns that exceed it if two like each other
+// meet.
+TEST(CumulativeProd, MultipliesFloatsFromTheLeft) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<std::vector<float>> turns = {
+      {0, 1e30f, 1e30f},        {1e-30f, 1e30f, 1e30f},  {1e30f, 1e-30f, 1e-30f, 1e30f},
+      {1e30f, 1e30f, 1e-30f},   {1, -2, 0.75f, -0.625f}, {1e30f, -1e30f, 1, 1, 1, 0, 1},
+      {-kInfinity, 2, NAN, 1.f}};
+  const auto same = [](float x, float y) { return x == y || (std::isnan(x) && std::isnan(y)); };
+  for (const int64_t n : {3, 31, 5000})
+    for (const auto& turn : turns) {
+      std::vector<float> numbers, expected;
+      float product = 1;
+      for (int64_t i = 0; i < n; ++i) {
+        numbers.push_back(turn[size_t(i) % turn.size()]);
+        expected.push_back(product *= numbers.back());
+      }
+      for (const auto& v : find_operator("cumulative_prod").description().variants) {
+        const Device device = v.device == DeviceType::cpu ? Device::cpu() : places().back();
+        if (v.name == "reference" || (device == Device::cpu() && v.device != DeviceType::cpu))
+          continue;  // in double, and without subnormal numbers
+        Tensor x(DType::float32, {n}, device), out(DType::float32, {n, 3}, device);
+        x.copy_from_host(numbers.data(), x.nbytes());
+        const auto along = values(cumulative_prod(x, {.variant = v.name}));
+        const TensorView columns = x.view().reshape({n, 1}).broadcast_to({n, 3});
+        cumulative_prod(out, columns, {.axis = 0, .variant = v.name});
+        const auto across = values(out);
+        for (size_t i = 0; i < size_t(n); ++i) {
+          ASSERT_TRUE(same(along[i], expected[i]))
+              << v.name << ' ' << along[i] << " for " << expected[i] << " at " << i << " of " << n;
+          ASSERT_TRUE(same(across[3 * i + 1], expected[i])) << v.name << " at " << i << " of " << n;
+        }
+      }
+    }
+}
+
+TEST(CumulativeProd, IntegersWrapAndSegmentsOfARowMeet) {
+  std::vector<int32_t> numbers(70000);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = int32_t(i % 9) * 2 - 7;
+  std::vector<int64_t> expected;
+  uint64_t product = 1;
+  for (const int32_t x : numbers) expected.push_back(int64_t(product *= uint64_t(int64_t(x))));
+  for (const Device d : places()) {
+    Tensor x(DType::int32, {70000}, d);
+    x.copy_from_host(numbers.data(), x.nbytes());
+    EXPECT_EQ(values<int64_t>(cumulative_prod(x)), expected) << d;
+  }
+}
+
+TEST(CumulativeProd, OfBoolsIs1UpToTheFirstFalse) {
+  const std::vector<uint8_t> truths = {1, 2, 255, 0, 1};
+  for (const Device d : places()) {
+    Tensor x(DType::bool_, {5}, d);
+    x.copy_from_host(truths.data(), x.nbytes());
+    EXPECT_EQ(values<int64_t>(cumulative_prod(x)), (std::vector<int64_t>{1, 1, 1, 0, 0})) << d;
+    EXPECT_EQ(values(cumulative_prod(x, {.dtype = DType::float32, .include_initial = true})),
+              (std::vector<float>{1, 1, 1, 1, 0, 0}))
+        << d;
+  }
+}
+
+// No part of a row of floats is multiplied by itself.
+TEST(CumulativeProd, ARowOfFloatsIsNotCut) {
+  namespace s = kernel::cumulative_sum;
+  const op::Gpu gpu{.num_sms = 132};
+  s::Given given{.is_float = true, .element_bytes = 4, .operation = s::Operation::prod};
+  const auto segments = [&] {
+    auto p = s::contiguous_params(nullptr, nullptr, 1, 1 << 20);
+    s::cut_rows(p, given, gpu);
+    return p.segments;
+  };
+  EXPECT_EQ(segments(), 1);
+  given.is_float = false;
+  EXPECT_GT(segments(), 1);
+  given.operation = s::Operation::float_prod;
+  EXPECT_EQ(segments(), 1);
+}
+
 TEST(CumulativeSum, WantsAnAxisThatIsThere) {
   const Tensor x(DType::float32, {2, 3});
   expect_error(

@@ -100,9 +100,10 @@ def test_argmin_finds_the_first_of_equals_and_a_nan(smallest: float, device: str
 
 
 NUMBERS = ("int8", "int32", "int64", "uint8", "float32", "bfloat16")
-TOTALS = [(name, given) for name in ("sum", "prod", "cumulative_sum") for given in NUMBERS] + [
+TOTALS = [(name, given) for name in ("sum", "prod", "cumulative_sum", "cumulative_prod") for given in NUMBERS] + [
     ("sum", "bool"),
     ("prod", "bool"),
+    ("cumulative_prod", "bool"),
 ]
 
 
@@ -119,9 +120,46 @@ def test_the_result_is_of_the_dtype_that_is_asked_for(name: str, given: str, dty
         return
     result = getattr(tc, name)(x, **options)
     assert str(result.dtype) == dtype
-    numpys = {"sum": np.sum, "prod": np.prod, "cumulative_sum": np.cumsum}[name]
+    numpys = {"sum": np.sum, "prod": np.prod, "cumulative_sum": np.cumsum, "cumulative_prod": np.cumprod}[name]
     expected = numpys(np.asarray(tc.astype(x, "float32")).astype(np.int64), axis=1)
     np.testing.assert_array_equal(np.asarray(result), expected.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("turn", [[0, 1e30, 1e30], [1e-30, 1e30, 1e30], [1e30, 1e-30, 1e-30], [1e30, 1e30, 1e-30]])
+def test_products_up_to_each_element_are_numpys(turn: list[float], dtype: str, device: str) -> None:
+    factors = np.clip(turn, 1e-4, 1e4) * np.sign(turn) if dtype == "float16" else np.array(turn)
+    x = tc.astype(tc.asarray(np.tile(factors.astype(np.float32), (5, 3)), device=device), dtype)
+    wide = np.asarray(tc.astype(x, "float32"))
+    for axis in (0, 1):
+        with np.errstate(over="ignore", under="ignore"):
+            products = np.cumprod(wide, axis=axis, dtype=np.float32)
+        expected = np.asarray(tc.astype(tc.astype(products, dtype), "float32"))
+        result = tc.cumulative_prod(x, axis=axis, include_initial=True)
+        assert str(result.dtype) == dtype
+        found = np.moveaxis(np.asarray(tc.astype(result, "float32")), axis, 0)
+        np.testing.assert_array_equal(found[0], 1)
+        np.testing.assert_array_equal(found[1:], np.moveaxis(expected, axis, 0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_a_product_may_exceed_its_dtype_on_the_way(dtype: str, device: str) -> None:
+    large = 2.0**13 if dtype == "float16" else 2.0**100
+    for factors, product in (
+        ([large, 1 / large] * 9, 1),
+        (([large] * 4 + [1 / large] * 4) * 40, 1),
+        ([large] * 24, np.inf),
+        ([1 / large] * 24, 0),
+        ([0, np.inf], np.nan),
+        ([np.inf, -1 / large], -np.inf),
+    ):
+        rows = np.tile(np.float32(factors), (8, 1))
+        for array, axis in ((rows, 1), (np.ascontiguousarray(rows.T), 0), (rows[0], None)):
+            x = tc.astype(tc.asarray(array, device=device), dtype)
+            for variant in tc.explain("prod", x, axis=axis).variants:
+                if variant.accepted:
+                    result = np.asarray(tc.astype(tc.prod(x, axis=axis, variant=variant.name), "float32"))
+                    np.testing.assert_array_equal(result, np.full(result.shape, product), err_msg=variant.name)
 
 
 def test_a_zero_may_come_before_the_sums(device: str) -> None:

@@ -13,8 +13,8 @@ struct Naive {
     if (row >= p.rows) return;
     const T* x = row_of_x<T, C>(p, row);
     const OutRow<T, C> out(p, row);
-    if (p.initial) out.store(p, -p.out_step, 0);
-    Chain<T> sum;
+    if (p.initial) out.store_initial(p);
+    Chain<T, C.operation> sum;
     int64_t i = 0;
     for (; i + C.vector <= p.cols; i += C.vector) {
       T v[C.vector];
@@ -22,12 +22,12 @@ struct Naive {
       for (int u = 0; u < C.vector; ++u) v[u] = x[(i + u) * p.x_step];
 #pragma unroll
       for (int u = 0; u < C.vector; ++u) {
-        sum.add(v[u]);
+        sum.add(value_of<C>(p, v[u]));
         out.store(p, (i + u) * p.out_step, sum.value());
       }
     }
     for (; i < p.cols; ++i) {
-      sum.add(x[i * p.x_step]);
+      sum.add(value_of<C>(p, x[i * p.x_step]));
       out.store(p, i * p.out_step, sum.value());
     }
   }

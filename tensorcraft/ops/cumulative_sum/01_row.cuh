@@ -5,10 +5,12 @@
 // one is summed. Few long rows are cut into segments, a block each: a block sums its segment, waits
 // for the sums of those before, and sums again with what they add up to: 3 transfers instead of 2,
 // but by the whole GPU. Tickets say which segment is whose, so those before have always started;
-// the order of all additions is fixed, so results repeat to the bit.
+// the order of all additions is fixed, so results repeat to the bit. Products of floats are not
+// scanned: the block brings a tile to shared memory, where one thread multiplies from the left.
 #include "tensorcraft/device/atomic.cuh"
 #include "tensorcraft/device/ptx/memory_order.cuh"
 #include "tensorcraft/device/reduce.cuh"
+#include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/ops/cumulative_sum/sums.cuh"
 
 namespace tensorcraft::kernel::cumulative_sum {
@@ -20,61 +22,131 @@ struct RowShared {
   uint32_t ticket;
 };
 
-// What a thread has of a tile, elements behind `end` are 0.
+// What a thread has of a tile; elements behind `end` change nothing.
 template <class T, Config C>
 TC_DEVICE AlignedVector<T, C.vector> load_own(const Params& p, const T* x, int64_t at,
                                               int64_t end) {
   AlignedVector<T, C.vector> v;
   if constexpr (C.wide)
     if (at + C.vector <= end) return load_vector<C.vector>(x + at);
-  for (int e = 0; e < C.vector; ++e) v[e] = at + e < end ? x[(at + e) * p.x_step] : T(0);
+  for (int e = 0; e < C.vector; ++e)
+    v[e] = at + e < end ? x[(at + e) * p.x_step] : T(Join<C>::template identity<float>());
   return v;
 }
 
 template <class T, Config C>
-TC_DEVICE typename Sums<T>::Value sum_segment(const Params& p,
-                                              BlockReduce<typename Sums<T>::Value>& scratch,
-                                              const T* x, int64_t begin, int64_t end) {
+using TotalOf = typename Sums<T, C.operation>::Value;
+
+template <class T, Config C>
+TC_DEVICE TotalOf<T, C> sum_segment(const Params& p, BlockReduce<TotalOf<T, C>>& scratch,
+                                    const T* x, int64_t begin, int64_t end) {
   constexpr int kTile = C.threads * C.vector;
-  typename Sums<T>::Value sum = 0;
+  const Join<C> join;
+  auto sum = Join<C>::template identity<TotalOf<T, C>>();
   for (int64_t at = begin + threadIdx.x * C.vector; at < end; at += kTile) {
     const auto v = load_own<T, C>(p, x, at, end);
-    for (int e = 0; e < C.vector; ++e) sum += value_of(v[e]);
+    for (int e = 0; e < C.vector; ++e) sum = join(sum, value_of<C>(p, v[e]));
   }
-  return block_sum(scratch, sum);
+  return block_reduce(scratch, sum, join);
 }
 
 // The sum of what lies in front of a segment; makes its own sum known.
 template <class T, Config C>
-TC_DEVICE typename Sums<T>::Value sum_before(const Params& p,
-                                             BlockReduce<typename Sums<T>::Value>& scratch,
-                                             const T* x, int64_t unit, int64_t begin, int64_t end) {
-  using Value = typename Sums<T>::Value;
+TC_DEVICE TotalOf<T, C> sum_before(const Params& p, BlockReduce<TotalOf<T, C>>& scratch, const T* x,
+                                   int64_t unit, int64_t begin, int64_t end) {
+  const Join<C> join;
   uint32_t* const flags = static_cast<uint32_t*>(p.workspace) + 1;
-  Value* const sums = reinterpret_cast<Value*>(static_cast<uint8_t*>(p.workspace) + p.sums);
+  auto* const sums = reinterpret_cast<TotalOf<T, C>*>(static_cast<uint8_t*>(p.workspace) + p.sums);
   const int64_t segment = unit % p.segments;
   if (segment + 1 < p.segments) {
-    const Value own = sum_segment<T, C>(p, scratch, x, begin, end);
+    const TotalOf<T, C> own = sum_segment<T, C>(p, scratch, x, begin, end);
     if (threadIdx.x == 0) {
       sums[unit] = own;
       ptx::st_release_gpu_u32(flags + unit, 1);
     }
   }
-  Value before = 0;
+  auto before = Join<C>::template identity<TotalOf<T, C>>();
   for (int64_t i = unit - segment + threadIdx.x; i < unit; i += C.threads) {
     while (ptx::ld_acquire_gpu_u32(flags + i) == 0) {
     }
-    before += sums[i];
+    before = join(before, sums[i]);
   }
-  return block_sum(scratch, before);
+  return block_reduce(scratch, before, join);
+}
+
+// A thread's elements of a row of out from `at` on; value(e) is the e-th of them.
+template <class T, Config C, class F>
+TC_DEVICE void store_own(const Params& p, const OutRow<T, C>& out, int64_t at, int64_t end,
+                         F value) {
+  using Out = typename OutRow<T, C>::Out;
+  if constexpr (C.wide && !C.converts && sizeof(Out) * C.vector == kVectorBytes) {
+    if (at + C.vector <= end) {
+      AlignedVector<Out, C.vector> v;
+      for (int e = 0; e < C.vector; ++e) v[e] = Out(value(e));
+      return store_vector(out.own + at, v);
+    }
+  }
+  for (int e = 0; e < C.vector; ++e)
+    if (at + e < end) out.store(p, (at + e) * p.out_step, value(e));
+}
+
+template <Config C>
+struct ProductShared {
+  float tile[C.threads * C.vector];
+};
+
+// One thread multiplies all elements of a row in their order, at the speed of a multiplication
+// after the other; the others load and store. A thread overwrites no element of `tile` but its own,
+// so a tile takes two barriers.
+template <class T, Config C>
+TC_DEVICE void multiply_from_left(const Params& p) {
+  constexpr int kTile = C.threads * C.vector, kAtOnce = 8;  // reads of shared memory in flight
+  static_assert(kTile % kAtOnce == 0);
+  auto& shared = static_shared<ProductShared<C>>();
+  const int64_t row = blockIdx.x;
+  const T* x = row_of_x<T, C>(p, row);
+  const OutRow<T, C> out(p, row);
+  if (p.initial && threadIdx.x == 0) out.store_initial(p);
+  float* const own = shared.tile + threadIdx.x * C.vector;
+  float product = 1;
+  int64_t at = threadIdx.x * C.vector;
+  auto next = load_own<T, C>(p, x, at, p.cols);
+  for (int64_t first = 0; first < p.cols; first += kTile, at += kTile) {
+    for (int e = 0; e < C.vector; ++e) own[e] = value_of<C>(p, next[e]);
+    next = load_own<T, C>(p, x, at + kTile, p.cols);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      const int count = int(p.cols - first < kTile ? p.cols - first : kTile);
+#pragma unroll 1
+      for (int i = 0; i < count; i += kAtOnce) {
+        float v[kAtOnce];
+#pragma unroll
+        for (int u = 0; u < kAtOnce; ++u) v[u] = shared.tile[i + u];
+#pragma unroll
+        for (int u = 0; u < kAtOnce; ++u) shared.tile[i + u] = product *= v[u];
+      }
+    }
+    __syncthreads();
+    store_own<T, C>(p, out, at, p.cols, [own](int e) { return own[e]; });
+  }
 }
 
 struct Row {
   template <class T, Config C>
   TC_DEVICE static void run(const Params& p) {
-    using Value = typename Sums<T>::Value;
-    using Out = typename Sums<T>::Out;
+    if constexpr (Sums<T, C.operation>::kFromLeft)
+      multiply_from_left<T, C>(p);
+    else
+      scan<T, C>(p);
+  }
+
+ private:
+  template <class T, Config C>
+  TC_DEVICE static void scan(const Params& p) {
+    using Value = TotalOf<T, C>;
     constexpr int kTile = C.threads * C.vector, kWarps = C.threads / kWarpSize;
+    constexpr auto kNothing = C.operation == Operation::sum ? Value(0) : Value(1);
+    const Join<C> join;
     auto& shared = static_shared<RowShared<Value>>();
     int64_t unit = blockIdx.x;
     if (p.segments > 1) {
@@ -86,8 +158,8 @@ struct Row {
     const int64_t end = begin + p.segment_cols < p.cols ? begin + p.segment_cols : p.cols;
     const T* x = row_of_x<T, C>(p, row);
     const OutRow<T, C> out(p, row);
-    if (p.initial && begin == 0 && threadIdx.x == 0) out.store(p, -p.out_step, 0);
-    Value carry = 0;
+    if (p.initial && begin == 0 && threadIdx.x == 0) out.store_initial(p);
+    Value carry = kNothing;
     if (p.segments > 1) carry = sum_before<T, C>(p, shared.scratch, x, unit, begin, end);
 
     const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
@@ -95,34 +167,25 @@ struct Row {
     auto next = load_own<T, C>(p, x, at, end);
     for (int turn = 0; at - int(threadIdx.x) * C.vector < end; turn ^= 1, at += kTile) {
       Value sums[C.vector];
-      sums[0] = value_of(next[0]);
-      for (int e = 1; e < C.vector; ++e) sums[e] = sums[e - 1] + value_of(next[e]);
+      sums[0] = value_of<C>(p, next[0]);
+      for (int e = 1; e < C.vector; ++e) sums[e] = join(sums[e - 1], value_of<C>(p, next[e]));
       next = load_own<T, C>(p, x, at + kTile, end);
       Value through = sums[C.vector - 1];  // of the warp's lanes up to this one
       for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
         const Value other = __shfl_up_sync(kFullWarp, through, lanes);
-        if (lane >= lanes) through += other;
+        if (lane >= lanes) through = join(through, other);
       }
       Value before = __shfl_up_sync(kFullWarp, through, 1);
-      if (lane == 0) before = 0;
+      if (lane == 0) before = kNothing;
       if (lane == kWarpSize - 1) shared.warps[turn][warp] = through;
       __syncthreads();
       Value front = carry;
       for (int w = 0; w < kWarps; ++w) {
         if (w == warp) front = carry;
-        carry += shared.warps[turn][w];
+        carry = join(carry, shared.warps[turn][w]);
       }
-      before += front;
-      if constexpr (C.wide && !C.converts && sizeof(Out) * C.vector == kVectorBytes) {
-        if (at + C.vector <= end) {
-          AlignedVector<Out, C.vector> v;
-          for (int e = 0; e < C.vector; ++e) v[e] = Out(before + sums[e]);
-          store_vector(out.own + at, v);
-          continue;
-        }
-      }
-      for (int e = 0; e < C.vector; ++e)
-        if (at + e < end) out.store(p, (at + e) * p.out_step, before + sums[e]);
+      before = join(before, front);
+      store_own<T, C>(p, out, at, end, [&](int e) { return join(before, sums[e]); });
     }
   }
 };

@@ -10,16 +10,36 @@
 #include "tensorcraft/ops/cumulative_sum/problem.hpp"
 
 #include <cstddef>
+#include <iterator>
 
 namespace tensorcraft {
 namespace kernel::cumulative_sum {
 namespace {
 
-constexpr std::string_view kName = "cumulative_sum";
+constexpr std::string_view kNames[] = {"cumulative_sum", "cumulative_prod"};
+constexpr std::string_view kOperations[] = {"sum", "prod", "float_prod"};
+static_assert(std::size(kOperations) == size_t(Operation::float_prod) + 1);
+template <Operation operation>
+constexpr std::string_view kName = kNames[size_t(operation)];
 
-constexpr ConfigField kFields[] = {{"threads"}, {"vector"}, {"wide"}, {"nested"}, {"converts"}};
+constexpr ConfigField kFields[] = {
+    {"operation", kOperations}, {"threads"}, {"vector"}, {"wide"}, {"nested"}, {"converts"}};
+
+using Dtypes = std::initializer_list<DType>;
+constexpr Dtypes kNumbers = {DType::float32, DType::float16, DType::bfloat16, DType::int8,
+                             DType::int16,   DType::int32,   DType::int64,    DType::uint8};
+constexpr Dtypes kAll = {DType::float32, DType::float16, DType::bfloat16, DType::int8, DType::int16,
+                         DType::int32,   DType::int64,   DType::uint8,    DType::bool_};
+template <Operation operation>
+constexpr Dtypes kDtypes = operation == Operation::sum ? kNumbers : kAll;
 
 DType own_dtype(DType x) { return is_floating(x) ? x : DType::int64; }
+
+// What a kernel computes in unless it is told another type; see Sums.
+DType kernel_result(const Problem& q) {
+  const bool is_single = q.operation == Operation::float_prod;
+  return is_single ? DType::float32 : own_dtype(q.x.dtype());
+}
 
 // Where the sums begin, also if there are none after the 0.
 void* sums_of(const Problem& q) {
@@ -39,8 +59,9 @@ Params params(const Problem& q) {
           .segment_cols = q.cols(),
           .x_rows = op::row_map(q.x, q.axis),
           .out_rows = op::row_map(q.initial.value_or(q.out), q.axis),
-          .out_type = op::output_type(q.out.dtype(), own_dtype(q.x.dtype())),
-          .initial = q.initial.has_value()};
+          .out_type = op::output_type(q.out.dtype(), kernel_result(q)),
+          .initial = q.initial.has_value(),
+          .of_bools = q.x.dtype() == DType::bool_};
 }
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
@@ -49,8 +70,9 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {p,
           {.is_float = is_floating(dtype),
            .element_bytes = int(dtype_bytes(dtype)),
-           .converts = p.out_type != OutputType::own},
-          {dtype}};
+           .converts = p.out_type != OutputType::own,
+           .operation = q.operation},
+          {dtype == DType::bool_ ? DType::uint8 : dtype}};
 }
 
 // What the segments of rows tell each other lies in a workspace.
@@ -66,85 +88,119 @@ const op::HostVariant<Problem> kHost[] = {
     {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
+template <Operation operation>
 int axis_of(const TensorView& x, const CumulativeSumOptions& o) {
-  op::check_dtype(kName, "x", x,
-                  {DType::float32, DType::float16, DType::bfloat16, DType::int8, DType::int16,
-                   DType::int32, DType::int64, DType::uint8});
+  constexpr std::string_view name = kName<operation>;
+  op::check_dtype(name, "x", x, kDtypes<operation>);
   const int rank = x.rank();
-  if (rank == 0) fail(ErrorKind::value, kName, ": x must have an axis, got a single number");
-  if (!o.axis && rank > 1) fail(ErrorKind::value, kName, ": give axis: x has ", rank, " axes");
+  if (rank == 0) fail(ErrorKind::value, name, ": x must have an axis, got a single number");
+  if (!o.axis && rank > 1) fail(ErrorKind::value, name, ": give axis: x has ", rank, " axes");
   const int64_t axis = o.axis.value_or(0);
   if (axis < -rank || axis >= rank)
-    fail(ErrorKind::index, kName, ": axis must be in [", -rank, ", ", rank, "), got ", axis);
+    fail(ErrorKind::index, name, ": axis must be in [", -rank, ", ", rank, "), got ", axis);
   return int(axis < 0 ? axis + rank : axis);
 }
 
+template <Operation operation>
 op::OutputSpec result(const TensorView& x, const CumulativeSumOptions& o, int axis) {
   Dims shape = x.shape();
   if (o.include_initial) ++shape[axis];
-  const DType dtype = o.dtype ? op::asked_dtype(kName, x.dtype(), *o.dtype) : own_dtype(x.dtype());
+  const DType dtype =
+      o.dtype ? op::asked_dtype(kName<operation>, x.dtype(), *o.dtype) : own_dtype(x.dtype());
   return {"out", dtype, shape};
 }
 
+template <Operation operation>
 std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const CumulativeSumOptions& o) {
-  return {result(in[0], o, axis_of(in[0], o))};
+  return {result<operation>(in[0], o, axis_of<operation>(in[0], o))};
 }
 
+template <Operation operation>
 Problem check(const op::Call<CumulativeSumOptions>& call) {
   const TensorView& x = call.in();
-  const int axis = axis_of(x, call.options);
-  const op::OutputSpec spec = result(x, call.options, axis);
+  const int axis = axis_of<operation>(x, call.options);
+  const op::OutputSpec spec = result<operation>(x, call.options, axis);
   const TensorView& out = call.out();
-  op::check_like(kName, "out", out, spec.dtype, spec.shape);
-  if (!call.options.include_initial) return {out, x, axis};
-  return {out.slice(axis, 1, spec.shape[axis]), x, axis, out.slice(axis, 0, 1)};
+  op::check_like(kName<operation>, "out", out, spec.dtype, spec.shape);
+  const bool as_float = !is_floating(x.dtype()) && is_floating(spec.dtype);
+  const Operation performed =
+      operation == Operation::prod && as_float ? Operation::float_prod : operation;
+  if (!call.options.include_initial) return {performed, out, x, axis};
+  return {performed, out.slice(axis, 1, spec.shape[axis]), x, axis, out.slice(axis, 0, 1)};
 }
 
 op::Cost cost(const Problem& q) {
   return {.bytes = double(q.x.nbytes() + q.out.nbytes()), .flops = double(q.x.size())};
 }
 
-const op::Definition<Problem, CumulativeSumOptions> kDefinition{
-    .name = kName,
-    .group = "reduce",
-    .summary = "The sums of the elements up to each one along an axis.",
-    .details =
-        "Floats are added in float32, rounded once, and give their dtype; integers give "
-        "int64, which wraps. dtype is another type of the result: a float, or of integers an "
-        "integer, which keeps the low bits. A NaN makes all that follow it NaN. Results repeat to "
-        "the bit. "
-        "out may be x.",
-    .inputs = {{"x", "any shape with an axis, any strides"}},
-    .options = {op::positional(op::option("axis", &CumulativeSumOptions::axis,
-                                          "along which to add; needed for more than one axis")),
-                op::option("dtype", &CumulativeSumOptions::dtype,
-                           "of the result; None: that of floats, int64 of integers"),
-                op::option("include_initial", &CumulativeSumOptions::include_initial,
-                           "a 0 comes first, and the axis is one longer")},
-    .out_doc = "shape of x, one longer with include_initial; dtype of x, int64 or `dtype`",
-    .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::int8, DType::int16,
-               DType::int32, DType::int64, DType::uint8},
-    .in_place = true,
-    .infer = infer,
-    .check = check,
-    .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>("cumulative_sum", kFields),
-    .host = kHost};
+using Definition = op::Definition<Problem, CumulativeSumOptions>;
+
+const auto kLadder =
+    op::make_ladder<rung_call, kRungs, instances, complete>("cumulative_sum", kFields);
+
+template <Operation operation>
+Definition define(std::string_view summary, std::string_view details, std::string_view axis,
+                  std::string_view initial) {
+  using Options = CumulativeSumOptions;
+  return {.name = kName<operation>,
+          .group = "reduce",
+          .summary = summary,
+          .details = details,
+          .inputs = {{"x", "any shape with an axis, any strides"}},
+          .options = {op::positional(op::option("axis", &Options::axis, axis)),
+                      op::option("dtype", &Options::dtype,
+                                 "of the result; None: that of floats, int64 of integers"),
+                      op::option("include_initial", &Options::include_initial, initial)},
+          .out_doc = "shape of x, one longer with include_initial; dtype of x, int64 or `dtype`",
+          .dtypes = std::vector<DType>(kDtypes<operation>),
+          .in_place = true,
+          .infer = infer<operation>,
+          .check = check<operation>,
+          .cost = cost,
+          .ladder = kLadder,
+          .host = kHost};
+}
+
+const Definition kSum = define<Operation::sum>(
+    "The sums of the elements up to each one along an axis.",
+    "Floats are added in float32, rounded once, and give their dtype; integers give "
+    "int64, which wraps. dtype is another type of the result: a float, or of integers an "
+    "integer, which keeps the low bits. A NaN makes all that follow it NaN. Results repeat to "
+    "the bit. "
+    "out may be x.",
+    "along which to add; needed for more than one axis",
+    "a 0 comes first, and the axis is one longer");
+const Definition kProd = define<Operation::prod>(
+    "The products of the elements up to each one along an axis.",
+    "Floats are multiplied in float32 from the first element on, as NumPy does, rounded once, and "
+    "give their dtype: a product that is infinite stays so unless it meets a 0 or a NaN, and one "
+    "that vanishes stays 0. Integers and bool give int64, which wraps. dtype is another type of "
+    "the result: a float, in which integers are multiplied as float32, or of integers and bool an "
+    "integer, which keeps the low bits. Results repeat to the bit. out may be x.",
+    "along which to multiply; needed for more than one axis",
+    "a 1 comes first, and the axis is one longer");
 
 }  // namespace
 }  // namespace kernel::cumulative_sum
 
 void cumulative_sum(const TensorView& out, const TensorView& x,
                     const CumulativeSumOptions& options) {
-  op::run(kernel::cumulative_sum::kDefinition, out, {x}, options);
+  op::run(kernel::cumulative_sum::kSum, out, {x}, options);
+}
+Tensor cumulative_sum(const TensorView& x, const CumulativeSumOptions& options) {
+  return std::move(op::allocate(kernel::cumulative_sum::kSum, {x}, options)[0]);
 }
 
-Tensor cumulative_sum(const TensorView& x, const CumulativeSumOptions& options) {
-  return std::move(op::allocate(kernel::cumulative_sum::kDefinition, {x}, options)[0]);
+void cumulative_prod(const TensorView& out, const TensorView& x,
+                     const CumulativeSumOptions& options) {
+  op::run(kernel::cumulative_sum::kProd, out, {x}, options);
+}
+Tensor cumulative_prod(const TensorView& x, const CumulativeSumOptions& options) {
+  return std::move(op::allocate(kernel::cumulative_sum::kProd, {x}, options)[0]);
 }
 
 op::OperatorList ops::cumulative_sum() {
-  return op::registered(kernel::cumulative_sum::kDefinition);
+  return op::registered(kernel::cumulative_sum::kSum, kernel::cumulative_sum::kProd);
 }
 
 }  // namespace tensorcraft

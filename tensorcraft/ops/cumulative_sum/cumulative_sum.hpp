@@ -8,11 +8,11 @@
 
 namespace tensorcraft {
 
-// What cumulative_sum() takes besides arrays that it needs.
+// What cumulative_sum() and cumulative_prod() take besides arrays that they need.
 struct CumulativeSumOptions {
-  std::optional<int64_t> axis = {};      // along which to add; may be left out for one dimension
+  std::optional<int64_t> axis = {};      // along which; may be left out for one dimension
   std::optional<DType> dtype = {};       // of the result; none: that of floats, int64 of integers
-  bool include_initial = false;          // a 0 comes first, and the axis is one longer
+  bool include_initial = false;          // a 0 comes first, before products a 1
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
   std::source_location where = std::source_location::current();  // the line that errors name
@@ -27,5 +27,12 @@ struct CumulativeSumOptions {
 void cumulative_sum(const TensorView& out, const TensorView& x,
                     const CumulativeSumOptions& options = {});
 Tensor cumulative_sum(const TensorView& x, const CumulativeSumOptions& options = {});
+
+// The same of x[0] * ... * x[i]. Floats are multiplied from x[0] on, so that a product that
+// exceeds float32 stays infinite; integers and bool give int64, or are multiplied as float32 if
+// `dtype` is a float.
+void cumulative_prod(const TensorView& out, const TensorView& x,
+                     const CumulativeSumOptions& options = {});
+Tensor cumulative_prod(const TensorView& x, const CumulativeSumOptions& options = {});
 
 }  // namespace tensorcraft

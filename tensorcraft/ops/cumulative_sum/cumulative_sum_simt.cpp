@@ -9,6 +9,7 @@ namespace {
 
 using simt::AnyOf, simt::Types, simt::list;
 
+using O = Operation;
 using All = AnyOf<Types<float>, Types<f16>, Types<bf16>, Types<int8_t>, Types<int16_t>,
                   Types<int32_t>, Types<int64_t>, Types<uint8_t>>;
 
@@ -24,15 +25,37 @@ constexpr std::array kHalf{
 constexpr std::array kInteger{Config{.vector = 4, .nested = 1, .converts = 1},
                               Config{.threads = 64, .vector = 4, .nested = 1, .converts = 1}};
 
+// The same Config for other operations.
+template <size_t n, size_t k>
+constexpr auto each(const std::array<Operation, k>& operations, const std::array<Config, n>& of) {
+  std::array<Config, n * k> all{};
+  for (size_t i = 0; i < n * k; ++i) {
+    all[i] = of[i % n];
+    all[i].operation = operations[i / n];
+  }
+  return all;
+}
+constexpr std::array kSumAndProd{O::sum, O::prod};
+constexpr auto kNaives = each(kSumAndProd, kNaive);
+constexpr auto kFloats = each(kSumAndProd, kFloat);
+constexpr auto kHalves = each(kSumAndProd, kHalf);
+constexpr auto kIntegers = each(kSumAndProd, kInteger);
+constexpr auto kNaiveFloatProducts = each(std::array{O::float_prod}, kNaive);
+constexpr auto kIntegerFloatProducts = each(std::array{O::float_prod}, kInteger);
+using Integers =
+    AnyOf<Types<int8_t>, Types<int16_t>, Types<int32_t>, Types<int64_t>, Types<uint8_t>>;
+
 }  // namespace
 
 simt::OperatorInstances instances() {
-  return {{"naive", list<Naive, kNaive>(All{}, &Config::nested, &Config::converts)},
-          {"row",
-           simt::concat(
-               list<Row, kFloat>(simt::Float{}, &Config::nested, &Config::converts),
-               list<Row, kHalf>(AnyOf<Types<bf16>>{}, &Config::nested, &Config::converts),
-               list<Row, kInteger>(AnyOf<Types<int32_t>>{}, &Config::nested, &Config::converts))}};
+  using Int = AnyOf<Types<int32_t>>;
+  constexpr auto kNested = &Config::nested, kConverts = &Config::converts;
+  return {{"naive", simt::concat(list<Naive, kNaives>(All{}, kNested, kConverts),
+                                 list<Naive, kNaiveFloatProducts>(Integers{}, kNested, kConverts))},
+          {"row", simt::concat(list<Row, kFloats>(simt::Float{}, kNested, kConverts),
+                               list<Row, kHalves>(AnyOf<Types<bf16>>{}, kNested, kConverts),
+                               list<Row, kIntegers>(Int{}, kNested, kConverts),
+                               list<Row, kIntegerFloatProducts>(Int{}, kNested, kConverts))}};
 }
 
 }  // namespace tensorcraft::kernel::cumulative_sum

@@ -5,6 +5,9 @@
 
 namespace tensorcraft::kernel::cumulative_sum {
 
+// What becomes of the elements up to each one; `float_prod` is the product of integers as floats.
+enum class Operation : int { sum, prod, float_prod };
+
 // Run time. Steps are strides along the axis.
 struct Params {
   const void* x;
@@ -16,12 +19,14 @@ struct Params {
   int64_t sums;                    // the first byte of the sums in the workspace
   RowMap x_rows, out_rows;
   OutputType out_type = OutputType::own;
-  int initial = 0;  // rows of out have a 0 before their first element
+  int initial = 0;   // rows of out have a 0 before their first element, or a 1 before products
+  int of_bools = 0;  // elements of 1 byte are those of a bool, true if they are not 0
 };
 
 // Compile time. A thread takes `vector` neighbours of a row at once, in accesses of 16 bytes if
 // `wide`.
 struct Config {
+  Operation operation = Operation::sum;
   int threads = 256;
   int vector = 1;
   int wide = 0;

@@ -15,7 +15,14 @@ struct Given {
   bool is_float;
   int element_bytes;
   bool converts = false;
+  Operation operation = Operation::sum;
 };
+
+// Are elements multiplied as floats? No block begins in the middle of such a row.
+constexpr bool is_from_left(const Given& given) {
+  return given.operation == Operation::float_prod ||
+         (given.operation == Operation::prod && given.is_float);
+}
 
 // Row-major x and out [rows, cols].
 inline Params contiguous_params(const void* x, void* out, int64_t rows, int64_t cols) {
@@ -37,7 +44,11 @@ inline bool is_nested(const Params& p) { return p.x_rows.axes > 1 || p.out_rows.
 inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.rows, int64_t(128));
   if (blocks > op::kMaxBlocks) return op::refuse("needs fewer than 2^38 rows");
-  return Start{{.threads = 128, .vector = 8, .nested = is_nested(p), .converts = given.converts},
+  return Start{{.operation = given.operation,
+                .threads = 128,
+                .vector = 8,
+                .nested = is_nested(p),
+                .converts = given.converts},
                blocks};
 }
 
@@ -54,7 +65,9 @@ constexpr int min_blocks(const Config& c) { return c.vector == 8 ? 1 : blocks_pe
 
 // Floats have wide accesses if rows allow it; integers are widened, and have none.
 inline Config row_config(const Params& p, const Given& given) {
-  Config config{.threads = kThreads, .vector = given.is_float ? 16 / given.element_bytes : 4};
+  Config config{.operation = given.operation,
+                .threads = kThreads,
+                .vector = given.is_float ? 16 / given.element_bytes : 4};
   if (p.cols <= 2 * kShortRowThreads * config.vector) config.threads = kShortRowThreads;
   config.nested = is_nested(p);
   config.converts = given.converts;
@@ -72,6 +85,7 @@ inline size_t workspace_zeroed(const Params& p) {
 // Cuts rows into segments if they are too few for the GPU.
 inline void cut_rows(Params& p, const Given& given, const op::Gpu& gpu) {
   constexpr int64_t kFewTiles = 4;
+  if (is_from_left(given)) return;
   const Config config = row_config(p, given);
   const int64_t tile = int64_t(config.threads) * config.vector, tiles = div_ceil(p.cols, tile);
   const int64_t wanted = p.rows ? int64_t(blocks_per_sm(config)) * gpu.num_sms / p.rows : 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
+#include "tensorcraft/ops/cumulative_sum/params.h"
 #include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
@@ -9,9 +10,10 @@ namespace tensorcraft::kernel::cumulative_sum {
 
 // A checked call; the axis is in [0, rank).
 struct Problem {
+  Operation operation;
   TensorView out, x;
   int axis;
-  std::optional<TensorView> initial = {};  // what gets a 0, before out along the axis
+  std::optional<TensorView> initial = {};  // what gets a 0 or 1, before out along the axis
   int64_t cols() const { return x.shape(axis); }
   int64_t rows() const {
     int64_t rows = 1;
