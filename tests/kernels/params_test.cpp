@@ -464,7 +464,7 @@ const Compared kCompared[] = {
      {"add", "subtract", "multiply", "divide", "maximum", "minimum", "negative", "exp", "tanh",
       "sigmoid", "relu", "leaky_relu", "elu", "silu", "swish", "gelu", "astype", "fill"}},
     // The launchers of the folder do not compute it.
-    {nullptr, {"rope_cache", "take_along_axis", "permute_dims"}},
+    {nullptr, {"rope_cache", "take_along_axis", "permute_dims", "cumulative_prod"}},
     // launch_copy has the kernels of astype to the same dtype.
     {nullptr, {"copy"}},
 };

@@ -173,8 +173,8 @@ const Definition kSum = define<Operation::sum>(
 const Definition kProd = define<Operation::prod>(
     "The products of the elements up to each one along an axis.",
     "Floats are multiplied in float32 from the first element on, as NumPy does, rounded once, and "
-    "give their dtype: a product that is infinite stays so unless it meets a 0 or a NaN, and one "
-    "that vanishes stays 0. Integers and bool give int64, which wraps. dtype is another type of "
+    "give their dtype: what exceeds float32 on the way stays infinite, what vanishes stays 0, and "
+    "the two together are NaN. Integers and bool give int64, which wraps. dtype is another type of "
     "the result: a float, in which integers are multiplied as float32, or of integers and bool an "
     "integer, which keeps the low bits. Results repeat to the bit. out may be x.",
     "along which to multiply; needed for more than one axis",
