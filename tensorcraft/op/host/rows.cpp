@@ -26,15 +26,25 @@ inline float sum_lanes(float (&lanes)[kLanes]) {
   return lanes[0];
 }
 
+// The sum of term(i) for i in [begin, end).
+template <class Term>
+inline __attribute__((always_inline)) float part_sum(int64_t begin, int64_t end, Term term) {
+  float lanes[kLanes] = {};
+  int64_t i = begin;
+  for (; i + kLanes <= end; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) lanes[l] += term(i + l);
+  for (int l = 0; i + l < end; ++l) lanes[l] += term(i + l);
+  return sum_lanes(lanes);
+}
+
 // The sum of term(i) for i in [0, n).
 template <class Term>
 inline __attribute__((always_inline)) float sum_of(int64_t n, Term term) {
-  float lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int l = 0; l < kLanes; ++l) lanes[l] += term(i + l);
-  for (int l = 0; i + l < n; ++l) lanes[l] += term(i + l);
-  return sum_lanes(lanes);
+  constexpr int64_t kPart = kFloatChain * kLanes;
+  double sum = 0;
+  for (int64_t begin = 0; begin < n; begin += kPart)
+    sum += double(part_sum(begin, std::min(begin + kPart, n), term));
+  return float(sum);
 }
 
 template <class F>

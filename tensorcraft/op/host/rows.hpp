@@ -10,6 +10,10 @@
 
 namespace tensorcraft::host {
 
+// Values that are added into one float, one after the other. What such parts come to is added in
+// double, so rounding does not grow with the length of a sum.
+inline constexpr int64_t kFloatChain = 64;
+
 // Row functions: x and y hold n floats next to each other and may be the same row. Sums are taken
 // in 32 partial sums, so they do not depend on the number of threads.
 float row_max(const float* x, int64_t n);            // -inf if n is 0; NaN if x has one

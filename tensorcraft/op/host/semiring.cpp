@@ -82,11 +82,11 @@ Tensor row_results(const op::SemiringProgram& semiring, const op::CsrView& a, co
   Tensor results(DType::float32, {a.rows()});
   const auto some_rows = [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      auto result = float(identity_of(semiring.reduction));
+      double result = identity_of(semiring.reduction);
       const int64_t last = begin_of(a, row + 1);
       for (int64_t k = begin_of(a, row); k < last; ++k)
-        result = reduced(semiring.reduction, result, values.data_as<float>()[k]);
-      results.data_as<float>()[row] = result;
+        result = reduced(semiring.reduction, result, double(values.data_as<float>()[k]));
+      results.data_as<float>()[row] = float(result);
     }
   };
   const Csr csr = op::csr_params(a);

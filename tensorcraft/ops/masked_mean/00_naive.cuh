@@ -2,6 +2,7 @@
 #pragma once
 // One thread, one output: a walk over the sequence. Neighbouring threads read neighbouring columns,
 // but batch * cols threads alone rarely fill a GPU.
+#include "tensorcraft/device/compensated_sum.cuh"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/ops/masked_mean/params.h"
 
@@ -15,10 +16,10 @@ struct Naive {
     if (b >= p.batch) return;
     const T* x = static_cast<const T*>(p.x) + b * p.x_strides[0] + col * p.x_strides[2];
     const int64_t n = valid_steps<Length>(p, b);
-    float sum = 0;
-    for (int64_t s = 0; s < n; ++s) sum += float(x[s * p.x_strides[1]]);
+    CompensatedSum sum;
+    for (int64_t s = 0; s < n; ++s) sum.add(float(x[s * p.x_strides[1]]));
     static_cast<T*>(p.out)[b * p.out_strides[0] + col * p.out_strides[1]] =
-        T(n > 0 ? sum / float(n) : 0.0f);
+        T(n > 0 ? sum.value() / float(n) : 0.0f);
   }
 };
 

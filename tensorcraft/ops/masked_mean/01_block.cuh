@@ -2,6 +2,7 @@
 #pragma once
 // One block, 32 columns of one sequence: its warps share the steps, so threads / 32 times as many
 // reads are in flight for an output, and the partial sums meet in shared memory in a fixed order.
+#include "tensorcraft/device/compensated_sum.cuh"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/ops/masked_mean/params.h"
@@ -23,12 +24,12 @@ struct Block {
     const int64_t b = blockIdx.x / tiles, col = int64_t(blockIdx.x % tiles) * kLanes + lane;
     const int64_t n = valid_steps<Length>(p, b);
 
-    float sum = 0;
+    CompensatedSum own;
     if (col < p.cols) {
       const T* x = static_cast<const T*>(p.x) + b * p.x_strides[0] + col * p.x_strides[2];
-      for (int64_t s = warp; s < n; s += warps) sum += float(x[s * p.x_strides[1]]);
+      for (int64_t s = warp; s < n; s += warps) own.add(float(x[s * p.x_strides[1]]));
     }
-    partial.sums[warp][lane] = sum;
+    float sum = partial.sums[warp][lane] = own.value();
     __syncthreads();
 
     if (warp > 0 || col >= p.cols) return;

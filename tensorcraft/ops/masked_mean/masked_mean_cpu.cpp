@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
-#include "tensorcraft/op/host/rows.hpp"
+#include "tensorcraft/op/host/row_sums.hpp"
 #include "tensorcraft/ops/masked_mean/problem.hpp"
-
-#include <algorithm>
 
 namespace tensorcraft::kernel::masked_mean {
 
@@ -21,13 +19,13 @@ void cpu(const Problem& q) {
   check_lengths(lengths, batch, steps);
   const host::Rows from(q.x), to(q.out);
   host::for_each_row(batch, steps * cols, [&](int64_t b) {
-    float* sum = to.target(b, host::scratch(host::Slot::row_b, cols));
-    std::fill_n(sum, cols, 0.0f);
+    float* mean = to.target(b, host::scratch(host::Slot::row_b, cols));
+    host::RowSums sums(cols);
     const int64_t n = lengths.integer(b);
     for (int64_t s = 0; s < n; ++s)
-      host::row_add(sum, from.read(b * steps + s, host::scratch(host::Slot::row_a, cols)), cols);
-    for (int64_t i = 0; i < cols && n > 0; ++i) sum[i] /= float(n);
-    to.commit(b, sum);
+      sums.add(from.read(b * steps + s, host::scratch(host::Slot::row_a, cols)));
+    sums.divided(mean, n);
+    to.commit(b, mean);
   });
 }
 

@@ -3,7 +3,7 @@
 
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/elements.hpp"
-#include "tensorcraft/op/host/rows.hpp"
+#include "tensorcraft/op/host/row_sums.hpp"
 #include "tensorcraft/ops/reduce/plan.h"
 #include "tensorcraft/ops/reduce/reducer.cuh"
 
@@ -104,9 +104,7 @@ template <Operation operation, class V, class State>
 void add_chunk(State& s, const V* x, int64_t n, int64_t index) {
   using R = Reducer<V, operation>;
   constexpr bool is_float = std::is_same_v<V, float>;
-  if constexpr (is_float && (operation == Operation::sum || operation == Operation::mean)) {
-    s.value += host::row_sum(x, n);
-  } else if constexpr (is_float_product<operation, V>) {
+  if constexpr (is_float_product<operation, V>) {
     multiply<R>(s, x, n);
   } else if constexpr (is_float && operation == Operation::max) {
     s = R::combine(s, {host::row_max(x, n)});
@@ -125,10 +123,9 @@ void add_chunk(State& s, const V* x, int64_t n, int64_t index) {
 template <Operation operation, class V, class State>
 void add_line(State* s, const V* x, int64_t n, int64_t index) {
   constexpr bool is_max = operation == Operation::max, is_min = operation == Operation::min;
-  constexpr bool adds = operation == Operation::sum || operation == Operation::mean;
-  if constexpr (std::is_same_v<V, float> && (adds || is_max || is_min)) {
+  if constexpr (std::is_same_v<V, float> && (is_max || is_min)) {
     static_assert(sizeof(State) == sizeof(float));
-    (is_max ? host::row_maximum : is_min ? host::row_minimum : host::row_add)(&s->value, x, n);
+    (is_max ? host::row_maximum : host::row_minimum)(&s->value, x, n);
   } else if constexpr (std::is_same_v<V, float> && is_spread(operation)) {
     add_to_moments<Reducer<V, operation>>(s, x, n);
   } else {
@@ -173,6 +170,10 @@ class Reduction {
   // Can one element settle the result, so that the rest need not be read?
   static constexpr bool kDecides = operation == Operation::any || operation == Operation::all;
 
+  // Are elements added in float?
+  static constexpr bool kAdds =
+      std::is_same_v<V, float> && (operation == Operation::sum || operation == Operation::mean);
+
   State* states(int64_t row, int64_t column, int64_t part) {
     return states_.data() + (row * parts_ + part) * inner_ + column;
   }
@@ -183,29 +184,47 @@ class Reduction {
                   n = std::min(width_, inner_ - column);
     const int64_t end = std::min(length_, (part + 1) * each_);
     alignas(64) V buffer[kChunk];
+    const bool adds_lines = kAdds && is_column_ && end - part * each_ > host::kFloatChain;
+    host::RowSums lines(adds_lines ? n : 0);
+    double total = 0;  // of a row
     for (int64_t i = part * each_; i < end;) {
       const int64_t col = i % p_.cols, at = base + row_offset(p_, Params::kSegments, i / p_.cols);
       const int64_t here = std::min({p_.cols - col, end - i, kDecides ? kChunk / 8 : kChunk});
       if (is_column_) {
         for (int64_t line = 0; line < here; ++line) {
           const V* x = load(buffer, q_, at + (col + line) * p_.x_step, 1, n);
-          add_line<operation>(s, x, n, i + line);
+          if constexpr (kAdds) {
+            adds_lines ? lines.add(x) : host::row_add(&s->value, x, n);
+          } else {
+            add_line<operation>(s, x, n, i + line);
+          }
         }
       } else {
         const V* x = load(buffer, q_, at + col * p_.x_step, p_.x_step, here);
-        add_chunk<operation>(*s, x, here, i);
+        if constexpr (kAdds)
+          total += double(host::row_sum(x, here));
+        else
+          add_chunk<operation>(*s, x, here, i);
         if constexpr (kDecides)
           if (s->found) return;
       }
       i += here;
     }
+    if constexpr (kAdds) {
+      static_assert(sizeof(State) == sizeof(float));
+      lines.divided(&s->value, 1);
+      if (!is_column_) s->value = float(total);
+    }
   }
 
   void finish(int64_t row) {
     for (int64_t column = 0; column < inner_; ++column) {
-      State s = *states(row, column, 0);
-      for (int64_t part = 1; part < parts_; ++part) s = R::combine(s, *states(row, column, part));
-      const auto value = R::finish(s, p_);
+      for (int64_t step = 1; step < parts_; step *= 2)  // neighbours, then pairs of them
+        for (int64_t part = 0; part + step < parts_; part += 2 * step) {
+          State& s = *states(row, column, part);
+          s = R::combine(s, *states(row, column, part + step));
+        }
+      const auto value = R::finish(*states(row, column, 0), p_);
       const int64_t at = row_offset(p_, Params::kOut, row) + column * p_.out_inner;
       host::with_element_type(q_.out.dtype(), [&]<class T>(T*) {
         if constexpr (std::is_constructible_v<T, decltype(value)>)

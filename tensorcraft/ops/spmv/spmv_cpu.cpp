@@ -5,6 +5,7 @@
 #include "tensorcraft/device/concepts.h"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/op/host/semiring.hpp"
 
 #include <algorithm>
@@ -12,10 +13,12 @@
 namespace tensorcraft::kernel::spmv {
 namespace {
 
-// Four sums at a time, whose additions do not wait for one another; a short row has one.
+// Four sums at a time, whose additions do not wait for one another; a short part has one.
+constexpr int64_t kSums = 4, kPart = kSums * host::kFloatChain;
+
 template <class T, class I>
-float row_product(const T* data, const I* indices, const T* x, int64_t begin, int64_t end,
-                  uint64_t cols) {
+float part_product(const T* data, const I* indices, const T* x, int64_t begin, int64_t end,
+                   uint64_t cols) {
   const auto product = [=](int64_t k) {
     const auto column = uint64_t(int64_t(indices[k]));
     return column < cols ? float(data[k]) * float(x[column]) : 0.0f;
@@ -26,11 +29,21 @@ float row_product(const T* data, const I* indices, const T* x, int64_t begin, in
     for (; k < end; ++k) sum += product(k);
     return sum;
   }
-  float sums[4] = {};
-  for (; k + 4 <= end; k += 4)
-    for (int i = 0; i < 4; ++i) sums[i] += product(k + i);
+  float sums[kSums] = {};
+  for (; k + kSums <= end; k += kSums)
+    for (int i = 0; i < kSums; ++i) sums[i] += product(k + i);
   for (; k < end; ++k) sums[0] += product(k);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+template <class T, class I>
+float row_product(const T* data, const I* indices, const T* x, int64_t begin, int64_t end,
+                  uint64_t cols) {
+  if (end - begin <= kPart) return part_product(data, indices, x, begin, end, cols);
+  double sum = 0;
+  for (int64_t k = begin; k < end; k += kPart)
+    sum += double(part_product(data, indices, x, k, std::min(k + kPart, end), cols));
+  return float(sum);
 }
 
 // alpha total + beta c, into out. A value of its own: what is stored cannot change it.
