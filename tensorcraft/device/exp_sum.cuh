@@ -16,14 +16,20 @@ struct ExpSum {
     return {top, exp_fast(x - top)};
   }
 
+  // That of more values, beside a maximum that is that of these too.
   template <int kCount>
-  TC_DEVICE void add(const float (&v)[kCount]) {
+  TC_DEVICE ExpSum of_next(const float (&v)[kCount]) const {
     float next = top;  // one by one: in pairs they take registers that loads under way need
     for (int e = 0; e < kCount; ++e) next = fmax_nan(next, v[e]);
     float terms[kCount];
     for (int e = 0; e < kCount; ++e) terms[e] = exp_fast(v[e] - next);
-    sum = fmaf(sum, exp_fast(top - next), in_pairs(terms, Sum()));
-    top = next;
+    return {next, in_pairs(terms, Sum())};
+  }
+  template <int kCount>
+  TC_DEVICE void add(const float (&v)[kCount]) {
+    const ExpSum some = of_next(v);
+    sum = fmaf(sum, exp_fast(top - some.top), some.sum);
+    top = some.top;
   }
 
   // Every thread gets that of its group's values, as group_reduce_once() does.
@@ -59,6 +65,21 @@ struct ExpSum {
 
   // log(sum(e^x)): -inf of no values, and +inf if one of them is.
   TC_DEVICE float log_sum() const { return top == kInfinity ? top : top + logf(sum); }
+};
+
+// The same of a walk of any length: what an addition rounds away joins the next.
+struct LongExpSum {
+  ExpSum all = ExpSum::of_nothing();
+  float rest = 0;
+
+  template <int kCount>
+  TC_DEVICE void add(const float (&v)[kCount]) {
+    const ExpSum some = all.of_next(v);
+    const float scale = exp_fast(all.top - some.top);
+    const float before = all.sum * scale, whole = fmaf(rest, scale, some.sum);
+    all = {some.top, before + whole};
+    rest = whole - (all.sum - before);
+  }
 };
 
 }  // namespace tensorcraft

@@ -14,6 +14,7 @@ struct InterpretedSemiring {
   TC_DEVICE InterpretedSemiring(const Params& params) : p(params) {}
   TC_DEVICE float identity() const { return identity_of(p.reduction); }
   TC_DEVICE float reduce(float a, float b) const { return reduced(p.reduction, a, b); }
+  TC_DEVICE bool adds() const { return p.reduction == Reduction::sum; }
   TC_DEVICE float combine(float x, float a) const {
     using namespace expression;
     uint64_t slots[kFirstStep + Params::kMaxSteps];

@@ -78,6 +78,27 @@ struct Moments {
   }
 };
 
+// Moments of a walk of any length. Parts join a few before those join all, so that rounding grows
+// with kFew and with the number of those.
+struct LongMoments {
+  static constexpr int kFew = 64;
+  Moments all{}, few{};
+  int parts = 0;
+
+  template <int kAccesses, int kCount>
+  TC_DEVICE void add(const float (&values)[kAccesses][kCount], const bool (&present)[kAccesses]) {
+    few.add(values, present);
+    if (++parts % kFew != 0) return;
+    all.join(few);
+    few = {};
+  }
+  TC_DEVICE Moments value() const {
+    Moments sum = all;
+    sum.join(few);
+    return sum;
+  }
+};
+
 // The sums of n values and of their squares, all less the first of them. As that is one of them,
 // the squares about the mean are at least an n-th of these, so the difference that gives them makes
 // the rounding of the sums n times as much at most, whatever the values; equal ones have that very

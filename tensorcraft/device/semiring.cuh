@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The two operations of a product, as kernels use them.
+#include "tensorcraft/device/compensated_sum.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/semiring.h"
 
@@ -40,6 +41,7 @@ struct ProductSemiring {
   TC_DEVICE float identity() const { return 0.0f; }
   TC_DEVICE float combine(float x, float a) const { return x * a; }
   TC_DEVICE float reduce(float a, float b) const { return a + b; }
+  TC_DEVICE bool adds() const { return true; }
 };
 
 // The text of a compiled expression, which includes the rung, defines the first
@@ -53,6 +55,23 @@ template <class Params, Semiring semiring>
 using SemiringOf = Select<
     semiring == Semiring::product, ProductSemiring<Params>,
     Select<semiring == Semiring::compiled, CompiledSemiring<Params>, InterpretedSemiring<Params>>>;
+
+// What a thread makes of a row of any length: a sum loses nothing on the way.
+template <class S>
+struct LongTotal {
+  const S& semiring;
+  float total;
+  CompensatedSum sum;
+
+  TC_DEVICE explicit LongTotal(const S& s) : semiring(s), total(s.identity()) {}
+  TC_DEVICE void add(float v) {
+    if (semiring.adds())
+      sum.add(v);
+    else
+      total = semiring.reduce(total, v);
+  }
+  TC_DEVICE float value() const { return semiring.adds() ? sum.value() : total; }
+};
 
 // The reduction over each group of `width` neighbouring lanes. All 32 lanes call.
 template <int width, class S>

@@ -33,7 +33,8 @@ std::string device_text(const jit::Rung& rung, const SemiringProgram& semiring) 
       "  const Params& p;\n\n  TC_DEVICE CompiledSemiring(const Params& params) : p(params) {}\n",
       "  TC_DEVICE float identity() const { return identity_of(", reduction, "); }\n",
       "  TC_DEVICE float reduce(float a, float b) const { return reduced(", reduction,
-      ", a, b); }\n  TC_DEVICE float combine(float x, float a) const {\n",
+      ", a, b); }\n  TC_DEVICE bool adds() const { return ", reduction,
+      " == Reduction::sum; }\n  TC_DEVICE float combine(float x, float a) const {\n",
       "    using namespace expression;\n    const float x0[] = {x}, x1[] = {a};\n",
       "    constexpr int i = 0;\n", expression::steps_text(program), "      return s",
       program.num_steps - 1, ";\n  }\n};\n\n}  // namespace tensorcraft\n");

@@ -3,6 +3,7 @@
 // Inference: one thread, one element; its channel costs two divisions, and the channel's four
 // parameters are read and folded again for each element. Training: one thread, one channel,
 // three walks over it; neighbouring threads read addresses a whole plane apart. Any strides.
+#include "tensorcraft/device/compensated_sum.cuh"
 #include "tensorcraft/device/moments.cuh"
 #include "tensorcraft/ops/batch_norm/channel.cuh"
 
@@ -22,23 +23,21 @@ TC_DEVICE void train_channel(const Params& p, int64_t channel) {
   T* out = static_cast<T*>(p.out) + channel * p.out_layout.channel;
   const float pivot = finite_or_zero(float(x[0]));
   const float count = float(p.batch) * float(p.spatial);
-  float sum = 0, squares = 0, rest = 0;
-  for_each_element<C>(p, x, pivot, [&](float d, Place) { sum += d; });
-  float shift = sum / count;
+  CompensatedSum sum, squares;
+  for_each_element<C>(p, x, pivot, [&](float d, Place) { sum.add(d); });
+  const float shift = sum.value() / count;
   for_each_element<C>(p, x, pivot, [&](float d, Place) {
     d -= shift;
-    squares += d * d;
-    rest += d;
+    squares.add(d * d);
   });
-  shift += rest / count;  // what one long sum rounded away
-  const float rstd = rsqrtf(squares / count + p.eps);
+  const float rstd = rsqrtf(squares.value() / count + p.eps);
   if (is_extreme<T>(rstd)) return train_extreme_channel<1, T, W, C>(p, channel);
   const float scale = value_or<W>(p.weight, channel, 1) * rstd;
   const float bias = value_or<W>(p.bias, channel, 0);
   for_each_element<C>(p, x, pivot, [&](float d, Place at) {
     out[offset<C>(p.out_layout, at)] = T(activate(p.activation, (d - shift) * scale + bias));
   });
-  store_statistics<W>(p, channel, pivot + shift, rstd, squares, count);
+  store_statistics<W>(p, channel, pivot + shift, rstd, squares.value(), count);
 }
 
 struct Naive {

@@ -25,7 +25,7 @@ struct Cluster {
     const T* x = static_cast<const T*>(p.x) + channel * p.x_layout.channel;
     T* out = static_cast<T*>(p.out) + channel * p.out_layout.channel;
     const float pivot = finite_or_zero(float(x[0]));
-    Moments all{};
+    LongMoments own;
     float v[C.slots][C.vector];
     for_each_place<C>(p.batch, p.spatial, rank, [&](const Place(&places)[C.slots]) {
       load_places<C>(v, x, p.x_layout, places, p.batch);
@@ -35,9 +35,9 @@ struct Cluster {
         present[s] = places[s].sample < p.batch;
         for (int e = 0; e < C.vector; ++e) v[s][e] -= pivot;
       }
-      all.add(v, present);
+      own.add(v, present);
     });
-    all = block_moments(shared.scratch, all);
+    Moments all = block_moments(shared.scratch, own.value());
     if constexpr (C.cluster > 1) {
       Moments of[C.cluster];
       cluster_all_gather(shared.moments, all, of);

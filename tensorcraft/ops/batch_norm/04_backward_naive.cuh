@@ -3,6 +3,7 @@
 // The backward direction: one thread, one channel, two walks over it. With xhat = (x - mean) rstd,
 // grad_bias = sum(grad), grad_weight = sum(grad xhat), and each element gets
 // weight rstd (grad - mean(grad) - xhat mean(grad xhat)). Any strides.
+#include "tensorcraft/device/compensated_sum.cuh"
 #include "tensorcraft/ops/batch_norm/channel.cuh"
 
 namespace tensorcraft::kernel::batch_norm {
@@ -10,6 +11,15 @@ namespace tensorcraft::kernel::batch_norm {
 // The two sums of a channel, the second of grad xhat.
 struct GradSums {
   float grad, product;
+};
+// Those of a walk of any length.
+struct LongGradSums {
+  CompensatedSum grad, product;
+  TC_DEVICE void add(const GradSums& some) {
+    grad.add(some.grad);
+    product.add(some.product);
+  }
+  TC_DEVICE GradSums value() const { return {grad.value(), product.value()}; }
 };
 
 // What the sums give: grad_input = (grad - mean_grad - (x - mean) slope) scale.
@@ -43,18 +53,14 @@ struct BackwardNaive {
     const T* grad = static_cast<const T*>(p.grad) + channel * p.grad_layout.channel;
     const T* x = static_cast<const T*>(p.x) + channel * p.x_layout.channel;
     T* out = static_cast<T*>(p.grad_input) + channel * p.out_layout.channel;
-    GradSums sums{};
-    for (int64_t n = 0; n < p.batch; ++n) {
-      GradSums part{};  // of a plane, so that their additions do not wait in one long chain
+    LongGradSums both;
+    for (int64_t n = 0; n < p.batch; ++n)
       for (int64_t s = 0; s < p.spatial; ++s) {
         const float g = float(grad[offset<C>(p.grad_layout, {n, s})]);
-        part.grad += g;
         const float centered = float(x[offset<C>(p.x_layout, {n, s})]) - p.mean[channel];
-        part.product += g * (centered * p.rstd[channel]);
+        both.add({g, g * (centered * p.rstd[channel])});
       }
-      sums.grad += part.grad;
-      sums.product += part.product;
-    }
+    const GradSums sums = both.value();
     const InputGrad f = input_grad<W>(p, channel, sums);
     for (int64_t n = 0; n < p.batch; ++n)
       for (int64_t s = 0; s < p.spatial; ++s) {

@@ -23,7 +23,7 @@ struct BackwardCluster {
     const T* x = static_cast<const T*>(p.x) + channel * p.x_layout.channel;
     T* out = static_cast<T*>(p.grad_input) + channel * p.out_layout.channel;
     const float mean = p.mean[channel], rstd = p.rstd[channel];
-    GradSums sums{};
+    LongGradSums own;
     float g[C.slots][C.vector], v[C.slots][C.vector];
     for_each_place<C>(p.batch, p.spatial, rank, [&](const Place(&places)[C.slots]) {
       load_places<C>(g, grad, p.grad_layout, places, p.batch);
@@ -36,9 +36,9 @@ struct BackwardCluster {
           part.product += g[s][e] * ((v[s][e] - mean) * rstd);
         }
       }
-      sums.grad += part.grad;
-      sums.product += part.product;
+      own.add(part);
     });
+    GradSums sums = own.value();
     sums.grad = block_sum(shared.scratch, sums.grad);
     sums.product = block_sum(shared.scratch, sums.product);
     if constexpr (C.cluster > 1) {

@@ -18,7 +18,7 @@ TC_DEVICE uint32_t minus_infinity(f16) { return 0xfc00fc00u; }
 
 // Adds what one thread of the group reads of a row's `count` 16-byte units.
 template <class T, Config C>
-TC_DEVICE void add_units(ExpSum& part, const T* units, int count, int rank) {
+TC_DEVICE void add_units(LongExpSum& part, const T* units, int count, int rank) {
   constexpr int kVector = kVectorSize<T>, kTogether = kBatch / kVector;
   static_assert(C.loads % kTogether == 0);
   const T* own = units + rank * kVector;
@@ -62,11 +62,12 @@ struct Online {
     // Fewer than a warp lie beside the units: the head and, counted on from it, what is behind
     // them.
     const int64_t single = rank < head ? rank : int64_t(units) * kVector + rank;
-    ExpSum part = single < p.classes ? ExpSum::of(float(x[single])) : ExpSum::of_nothing();
+    LongExpSum part;
+    if (single < p.classes) part.all = ExpSum::of(float(x[single]));
     add_units<T, C>(part, x + head, units, rank);
     const float picked = rank == 0 ? row.picked() : 0.f;  // the target came with the row
     __syncwarp();  // or each shuffle is compiled twice, once for a warp whose threads are apart
-    const ExpSum total = part.over_group<C.group>(scratch);
+    const ExpSum total = part.all.over_group<C.group>(scratch);
     if (rank == 0) row.write(total, picked);
   }
 };

@@ -3,6 +3,7 @@
 // The second step of a sum or mean: one block adds the losses of all rows, always in one order,
 // and counts those that are not -0, which marks a row that was ignored (a loss is never negative).
 // It may start while the losses are still computed, which hides its launch.
+#include "tensorcraft/device/compensated_sum.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/cross_entropy/params.h"
@@ -13,10 +14,6 @@ namespace tensorcraft::kernel::cross_entropy {
 struct LossSum {
   float sum;
   int count;
-  TC_DEVICE void add(float loss) {
-    sum += loss;
-    count += bit_cast<uint32_t>(loss) != 0x80000000u;
-  }
   TC_DEVICE LossSum over_warp() const { return {warp_sum(sum), warp_sum(count)}; }
 };
 
@@ -27,15 +24,20 @@ struct ReduceShared {
 struct Reduce {
   template <ReduceConfig C>
   TC_DEVICE static void run(const ReduceParams& p) {
-    LossSum all{};
+    CompensatedSum sum;
+    int count = 0;
+    const auto add = [&](float loss) {
+      sum.add(loss);
+      count += bit_cast<uint32_t>(loss) != 0x80000000u;
+    };
     const int64_t whole = p.rows / 4 * 4;
 #pragma unroll 4  // accesses in flight
     for (int64_t i = int64_t(threadIdx.x) * 4; i < whole; i += C.threads * 4) {
       const auto losses = load_vector<4>(p.losses + i);
-      for (int e = 0; e < 4; ++e) all.add(losses[e]);
+      for (int e = 0; e < 4; ++e) add(losses[e]);
     }
-    if (whole + threadIdx.x < p.rows) all.add(p.losses[whole + threadIdx.x]);
-    all = all.over_warp();
+    if (whole + threadIdx.x < p.rows) add(p.losses[whole + threadIdx.x]);
+    LossSum all = LossSum{sum.value(), count}.over_warp();
     if constexpr (C.threads > kWarpSize) {
       auto& shared = static_shared<ReduceShared>();
       const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;

@@ -42,12 +42,14 @@ TC_DEVICE TotalOf<T, C> sum_segment(const Params& p, BlockReduce<TotalOf<T, C>>&
                                     const T* x, int64_t begin, int64_t end) {
   constexpr int kTile = C.threads * C.vector;
   const Join<C> join;
-  auto sum = Join<C>::template identity<TotalOf<T, C>>();
+  Chain<T, C.operation> sum;
   for (int64_t at = begin + threadIdx.x * C.vector; at < end; at += kTile) {
     const auto v = load_own<T, C>(p, x, at, end);
-    for (int e = 0; e < C.vector; ++e) sum = join(sum, value_of<C>(p, v[e]));
+    auto own = value_of<C>(p, v[0]);
+    for (int e = 1; e < C.vector; ++e) own = join(own, value_of<C>(p, v[e]));
+    sum.add(own);
   }
-  return block_reduce(scratch, sum, join);
+  return block_reduce(scratch, sum.value(), join);
 }
 
 // The sum of what lies in front of a segment; makes its own sum known.
@@ -159,8 +161,8 @@ struct Row {
     const T* x = row_of_x<T, C>(p, row);
     const OutRow<T, C> out(p, row);
     if (p.initial && begin == 0 && threadIdx.x == 0) out.store_initial(p);
-    Value carry = kNothing;
-    if (p.segments > 1) carry = sum_before<T, C>(p, shared.scratch, x, unit, begin, end);
+    Chain<T, C.operation> carry;  // of all tiles before
+    if (p.segments > 1) carry.add(sum_before<T, C>(p, shared.scratch, x, unit, begin, end));
 
     const int lane = int(threadIdx.x) % kWarpSize, warp = int(threadIdx.x) / kWarpSize;
     int64_t at = begin + threadIdx.x * C.vector;
@@ -179,12 +181,13 @@ struct Row {
       if (lane == 0) before = kNothing;
       if (lane == kWarpSize - 1) shared.warps[turn][warp] = through;
       __syncthreads();
-      Value front = carry;
+      Value tile = kNothing, front = kNothing;
       for (int w = 0; w < kWarps; ++w) {
-        if (w == warp) front = carry;
-        carry = join(carry, shared.warps[turn][w]);
+        if (w == warp) front = tile;
+        tile = join(tile, shared.warps[turn][w]);
       }
-      before = join(before, front);
+      before = join(carry.value(), join(front, before));
+      carry.add(tile);
       store_own<T, C>(p, out, at, end, [&](int e) { return join(before, sums[e]); });
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 // One thread, one group of a sample: three walks over it: the mean, the variance about it, the
 // results. Neighbouring threads read addresses a whole group apart. Any strides.
+#include "tensorcraft/device/compensated_sum.cuh"
 #include "tensorcraft/ops/group_norm/row.cuh"
 
 namespace tensorcraft::kernel::group_norm {
@@ -23,16 +24,14 @@ struct Naive {
     const T* x = static_cast<const T*>(p.x) + sample * p.x_batch + channel * p.x_channel;
     T* out = static_cast<T*>(p.out) + sample * p.out_batch + channel * p.out_channel;
     const float pivot = finite_or_zero(float(x[0]));
-    float sum = 0, squares = 0, rest = 0;
-    for_each_element<C>(p, x, [&](float h, int64_t, int64_t) { sum += h - pivot; });
-    Statistics s{pivot, sum * p.inverse_cols, 0};
+    CompensatedSum sum, squares;
+    for_each_element<C>(p, x, [&](float h, int64_t, int64_t) { sum.add(h - pivot); });
+    Statistics s{pivot, sum.value() * p.inverse_cols, 0};
     for_each_element<C>(p, x, [&](float h, int64_t, int64_t) {
       const float d = h - s.pivot - s.shift;
-      squares += d * d;
-      rest += d;
+      squares.add(d * d);
     });
-    s.shift += rest * p.inverse_cols;  // what one long sum rounded away
-    s.rstd = rsqrtf(squares * p.inverse_cols + p.eps);
+    s.rstd = rsqrtf(squares.value() * p.inverse_cols + p.eps);
     if (is_extreme<T>(s.rstd)) return store_extreme_row<T, W, C>(p, row);
     for_each_element<C>(p, x, [&](float h, int64_t c, int64_t i) {
       const Affine f = affine<W>(p, channel + c, s);

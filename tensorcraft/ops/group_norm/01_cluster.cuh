@@ -51,7 +51,7 @@ struct Cluster {
     const T* x = static_cast<const T*>(p.x) + row * p.cols;
     T* out = static_cast<T*>(p.out) + row * p.cols;
     const float pivot = finite_or_zero(float(x[0]));
-    Moments all{};
+    LongMoments own;
     float h[C.slots][C.vector];
     for_each_columns<C>(cols, rank, [&](const int(&columns)[C.slots]) {
       load_columns<C>(h, x, columns, cols);
@@ -61,9 +61,9 @@ struct Cluster {
         present[s] = columns[s] < cols;
         for (int e = 0; e < C.vector; ++e) h[s][e] -= pivot;
       }
-      all.add(h, present);
+      own.add(h, present);
     });
-    all = block_moments(shared.scratch, all);
+    Moments all = block_moments(shared.scratch, own.value());
     if constexpr (C.cluster > 1) {
       Moments of[C.cluster];
       cluster_all_gather(shared.moments, all, of);

@@ -13,7 +13,7 @@ struct Naive {
     const int64_t index = int64_t(blockIdx.x) * C.threads + threadIdx.x;
     if (index >= p.rows) return;
     const Row<T, W, C> row(p, index);
-    const auto s = statistics_of<true, T, C>(row, 0, static_shared<BlockReduce<float>>());
+    const auto s = statistics_of<T, C>(row, 0, static_shared<BlockReduce<float>>());
     for (int64_t i = 0; i < p.cols; ++i) row.store(i, row.load(i), s);
     store_statistics(p, index, s);
   }

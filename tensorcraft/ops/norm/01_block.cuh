@@ -13,7 +13,7 @@ struct Block {
     auto& scratch = static_shared<BlockReduce<float>>();
     for (int64_t index = blockIdx.x; index < p.rows; index += gridDim.x) {
       const Row<T, W, C> row(p, index);
-      const auto s = statistics_of<false, T, C>(row, threadIdx.x, scratch);
+      const auto s = statistics_of<T, C>(row, threadIdx.x, scratch);
       for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) row.store(i, row.load(i), s);
       if (threadIdx.x == 0) store_statistics(p, index, s);
     }

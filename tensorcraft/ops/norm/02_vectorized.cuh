@@ -11,7 +11,8 @@ namespace tensorcraft::kernel::norm {
 
 // Some elements: how many, their sum, and their squares about their own mean.
 struct Part {
-  float count = 0, sum = 0, squares = 0;
+  float count = 0;
+  CompensatedSum sum, squares;
 
   template <int kCount>
   TC_DEVICE void add(const float (&d)[kCount]) {
@@ -20,19 +21,19 @@ struct Part {
     const float mean = added * (1.0f / kCount);
     for (int e = 0; e < kCount; ++e) about_mean += (d[e] - mean) * (d[e] - mean);
     if (count > 0) {
-      const float apart = mean - sum / count;
+      const float apart = mean - sum.value() / count;
       about_mean += apart * apart * (count * kCount / (count + kCount));
     }
-    squares += about_mean;
-    sum += added;
+    squares.add(about_mean);
+    sum.add(added);
     count += kCount;
   }
 
   // The squares about another mean.
   TC_DEVICE float squares_about(float mean) const {
     if (count == 0) return 0;
-    const float apart = sum / count - mean;
-    return squares + apart * apart * count;
+    const float apart = sum.value() / count - mean;
+    return squares.value() + apart * apart * count;
   }
 };
 
@@ -47,12 +48,14 @@ struct Vectorized {
       Statistics<C.form> s = row.about(0, 0);
       float h[C.vector];
       if constexpr (C.form == Form::rms) {
-        float squares = 0;
+        CompensatedSum squares;
         for (int64_t i = first; i < p.cols; i += kStep) {
           row.load_neighbours(h, i);
-          for (int e = 0; e < C.vector; ++e) squares += h[e] * h[e];
+          float some = h[0] * h[0];
+          for (int e = 1; e < C.vector; ++e) some += h[e] * h[e];
+          squares.add(some);
         }
-        s.rstd = rstd_of(p, block_sum(scratch, squares));
+        s.rstd = rstd_of(p, block_sum(scratch, squares.value()));
       } else {
         s.pivot = row.pivot();
         Part part;
@@ -61,7 +64,7 @@ struct Vectorized {
           for (int e = 0; e < C.vector; ++e) h[e] -= s.pivot;
           part.add(h);
         }
-        s.shift = block_sum(scratch, part.sum) * p.inverse_cols;
+        s.shift = block_sum(scratch, part.sum.value()) * p.inverse_cols;
         s.rstd = rstd_of(p, block_sum(scratch, part.squares_about(s.shift)));
       }
       if (is_extreme<T>(s)) {

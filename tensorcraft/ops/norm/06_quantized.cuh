@@ -50,7 +50,7 @@ struct Quantized {
     for (int64_t index = int64_t(blockIdx.x) * kRows + threadIdx.x / C.group; index < p.rows;
          index += int64_t(gridDim.x) * kRows) {
       const QuantizedRow<T, W, C> row(p, index);
-      const auto s = statistics_of<true, T, C>(row, lane, scratch);
+      const auto s = statistics_of<T, C>(row, lane, scratch);
       float amax = 0, unit = p.scale;
       if (p.scales) {
         for (int64_t i = lane; i < p.cols; i += C.group)

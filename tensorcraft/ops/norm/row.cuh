@@ -2,6 +2,7 @@
 #pragma once
 // What every rung does with a row of either form but adding it up.
 #include "tensorcraft/device/activation.cuh"
+#include "tensorcraft/device/compensated_sum.cuh"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/moments.cuh"
 #include "tensorcraft/device/row_group.cuh"
@@ -179,30 +180,27 @@ TC_COLD void store_extreme_row(const RowParams<Params, C>& p, int64_t index) {
 }
 
 // The statistics of a row by walks over it; C.group threads have it, the calling one each value
-// that is a multiple of C.group from `first`. If one thread may have all of a long row, `corrects`
-// adds to the mean what one long sum rounded away.
-template <bool corrects, class T, Config C, class R>
+// that is a multiple of C.group from `first`. That may be all of a long row.
+template <class T, Config C, class R>
 TC_DEVICE Statistics<C.form> statistics_of(const R& row, int64_t first,
                                            BlockReduce<float>& scratch) {
   const auto& p = row.p;
-  float squares = 0;
+  CompensatedSum squares;
   if constexpr (C.form == Form::rms) {
-    for (int64_t i = first; i < p.cols; i += C.group) squares += row.square(i);
-    Statistics<C.form> s{rstd_of(p, group_reduce<C.group>(scratch, squares, Sum())), 1};
+    for (int64_t i = first; i < p.cols; i += C.group) squares.add(row.square(i));
+    Statistics<C.form> s{rstd_of(p, group_reduce<C.group>(scratch, squares.value(), Sum())), 1};
     correct_extreme<T, C>(row, s);
     return s;
   } else {
     Statistics<C.form> s{finite_or_zero(row.load(0)), 0, 0, 1};
-    float sum = 0, rest = 0;
-    for (int64_t i = first; i < p.cols; i += C.group) sum += row.load(i) - s.pivot;
-    s.shift = group_reduce<C.group>(scratch, sum, Sum()) * p.inverse_cols;
+    CompensatedSum sum;
+    for (int64_t i = first; i < p.cols; i += C.group) sum.add(row.load(i) - s.pivot);
+    s.shift = group_reduce<C.group>(scratch, sum.value(), Sum()) * p.inverse_cols;
     for (int64_t i = first; i < p.cols; i += C.group) {
       const float d = s.centered(row.load(i));
-      squares += d * d;
-      if constexpr (corrects) rest += d;
+      squares.add(d * d);
     }
-    if constexpr (corrects) s.shift += group_reduce<C.group>(scratch, rest, Sum()) * p.inverse_cols;
-    s.rstd = rstd_of(p, group_reduce<C.group>(scratch, squares, Sum()));
+    s.rstd = rstd_of(p, group_reduce<C.group>(scratch, squares.value(), Sum()));
     correct_extreme<T, C>(row, s);
     return s;
   }

@@ -3,6 +3,7 @@
 // What changed: one block, one row, so neighbouring threads read neighbouring elements and a warp
 // fetches 4 lines of 128 bytes for 128 floats instead of 32 lines for 32. Maximum and sum go
 // through shuffles and one array in shared memory. Still three reads of the row for one write.
+#include "tensorcraft/device/compensated_sum.cuh"
 #include "tensorcraft/device/math.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/ops/softmax/row.cuh"
@@ -16,11 +17,12 @@ struct Block {
     for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
       const Logits<T, C> x(p, row);
       T* out = static_cast<T*>(p.out) + row_offset(p, Params::kOut, row);
-      float top = kLowest, sum = 0;
+      float top = kLowest;
       for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) top = fmax_nan(top, x.strided(i));
       top = block_max(scratch, top);
-      for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) sum += expf(x.strided(i) - top);
-      sum = block_sum(scratch, sum);
+      CompensatedSum terms;
+      for (int64_t i = threadIdx.x; i < p.cols; i += C.threads) terms.add(expf(x.strided(i) - top));
+      const float sum = block_sum(scratch, terms.value());
       if constexpr (C.form == Form::logsumexp) {
         if (threadIdx.x == 0) *out = T(ExpSum{top, sum}.log_sum());
       } else {

@@ -20,7 +20,7 @@ struct Online {
     for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
       const Logits<T, C> x(p, row);
       T* out = static_cast<T*>(p.out) + row_offset(p, Params::kOut, row);
-      ExpSum part = ExpSum::of_nothing();
+      LongExpSum part;
       float v[C.vector];
 #pragma unroll 4  // accesses in flight
       for (int64_t i = first; i < whole; i += kStep) {
@@ -33,7 +33,7 @@ struct Online {
         part.add(one);
       }
 
-      const ExpSum total = part.over_group<C.threads>(scratch);
+      const ExpSum total = part.all.over_group<C.threads>(scratch);
       __syncthreads();  // the next row's parts lie where those of this one were
       if constexpr (C.form == Form::logsumexp) {
         if (threadIdx.x == 0) *out = T(total.log_sum());

@@ -13,10 +13,9 @@ struct Naive {
     if (row >= p.a.rows) return;
     const SemiringOf<ParamsOf<C>, C.semiring> semiring(p);
     const auto end = row_begin<I>(p.a, row + 1);
-    float total = semiring.identity();
-    for (auto k = row_begin<I>(p.a, row); k < end; ++k)
-      total = with_element<T, I>(p, semiring, k, total);
-    store<T>(p, row, total);
+    LongTotal total(semiring);
+    for (auto k = row_begin<I>(p.a, row); k < end; ++k) add_element<T, I>(p, k, total);
+    store<T>(p, row, total.value());
   }
 };
 

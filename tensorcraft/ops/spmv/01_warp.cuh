@@ -15,10 +15,10 @@ struct Warp {
     if (row >= p.a.rows) return;
     const SemiringOf<ParamsOf<C>, C.semiring> semiring(p);
     const auto end = row_begin<I>(p.a, row + 1);
-    float total = semiring.identity();
+    LongTotal own(semiring);
     for (auto k = row_begin<I>(p.a, row) + lane; k < end; k += kWarpSize)
-      total = with_element<T, I>(p, semiring, k, total);
-    total = reduce_lanes<kWarpSize>(semiring, total);
+      add_element<T, I>(p, k, own);
+    const float total = reduce_lanes<kWarpSize>(semiring, own.value());
     if (lane == 0) store<T>(p, row, total);
   }
 };

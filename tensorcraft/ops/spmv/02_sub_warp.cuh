@@ -17,16 +17,18 @@ struct SubWarp {
     const bool exists = row < p.a.rows;  // a thread without a row takes part in shuffles
     const SemiringOf<ParamsOf<C>, C.semiring> semiring(p);
     const int64_t end = exists ? int64_t(row_begin<I>(p.a, row + 1)) : 0;
-    float total = semiring.identity();
+    LongTotal own(semiring);
     for (int64_t k = exists ? int64_t(row_begin<I>(p.a, row)) + lane : 0; k < end;
          k += kCount * C.group) {
       Elements<T, I, kCount> elements;
       elements.load(p, k, C.group, end);
       float values[kCount];
       for (int i = 0; i < kCount; ++i) values[i] = elements.value(semiring, i);
-      for (int i = 0; i < kCount; ++i) total = semiring.reduce(total, values[i]);
+      float some = values[0];
+      for (int i = 1; i < kCount; ++i) some = semiring.reduce(some, values[i]);
+      own.add(some);
     }
-    total = reduce_lanes<C.group>(semiring, total);
+    const float total = reduce_lanes<C.group>(semiring, own.value());
     if (exists && lane == 0) store<T>(p, row, total);
   }
 };

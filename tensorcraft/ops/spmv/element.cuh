@@ -7,14 +7,14 @@
 
 namespace tensorcraft::kernel::spmv {
 
-// total with stored element k, any strides.
+// Adds stored element k to the total, any strides.
 template <class T, class I, class S>
-TC_DEVICE float with_element(const Params& p, const S& semiring, int64_t k, float total) {
+TC_DEVICE void add_element(const Params& p, int64_t k, LongTotal<S>& total) {
   const I column = static_cast<const I*>(p.a.indices)[k * p.a.indices_stride];
-  if (!is_column(p.a, column)) return total;
+  if (!is_column(p.a, column)) return;
   const T a = static_cast<const T*>(p.a.data)[k * p.a.data_stride];
   const T x = static_cast<const T*>(p.x)[column * p.x_stride];
-  return semiring.reduce(total, semiring.combine(float(x), float(a)));
+  total.add(total.semiring.combine(float(x), float(a)));
 }
 
 // Stored elements of one thread, `step` apart, with those of x beside them. All are asked for

@@ -15,10 +15,10 @@ struct Finish {
     const int64_t row = first_row(p, tile), begin = int64_t(row_begin<I>(p.a, row));
     if (first_row(p, tile + 1) <= row || begin >= steps_before(p, tile) - row) return;
     const SemiringOf<ParamsOf<C>, C.semiring> semiring(p);
-    float total = semiring.identity();
+    LongTotal own(semiring);
     for (int64_t t = (row + begin) / kMergeTile + lane; t < tile; t += kWarpSize)
-      total = semiring.reduce(total, tile_tails(p)[t]);
-    total = reduce_lanes<kWarpSize>(semiring, total);
+      own.add(tile_tails(p)[t]);
+    const float total = reduce_lanes<kWarpSize>(semiring, own.value());
     if (lane == 0) store<T>(p, row, semiring.reduce(total, tile_heads(p)[tile]));
   }
 };
