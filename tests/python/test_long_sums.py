@@ -133,6 +133,14 @@ SUMS = [
     ),
     Sum("mean", tc.mean, lambda v: v.mean),
     Sum("var", tc.var, lambda v: v.variance, **SPREAD),
+    Sum(
+        "var",
+        lambda x, **how: tc.var(row(x, -1, 2), axis=0, **how),
+        lambda v: v.exact.reshape(-1, 2).var(axis=0),
+        label="of columns",
+        most=1e-5,
+        kinds=("uniform", "normal"),
+    ),
     Sum("std", tc.std, lambda v: np.sqrt(v.variance), **SPREAD),
     Sum(
         "masked_mean",

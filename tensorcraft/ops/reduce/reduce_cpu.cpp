@@ -19,7 +19,8 @@ namespace {
 constexpr int64_t kChunk = 2048;      // elements that are converted at once
 constexpr int64_t kPart = 64 * 1024;  // elements of a part of a long reduction
 constexpr int64_t kWidth = 2048;      // neighbouring outputs that are computed together
-constexpr int64_t kLines = 1024;      // of those, at least, in a part
+constexpr int64_t kLines = 1024;      // lines of those, at least, in a part
+constexpr int64_t kMostLines = 4096;  // and at most, as a variance takes them one by one
 
 // n elements of x from `at` on, `stride` apart, as float or int64_t, in their place or in `to`; a
 // bool becomes 0 or 1.
@@ -148,7 +149,7 @@ class Reduction {
     width_ = std::min(inner_, kWidth);
     blocks_ = div_ceil(inner_, width_);
     length_ = p_.segments * p_.cols;
-    each_ = std::max(kLines, kPart / width_);
+    each_ = is_column_ ? std::clamp(kPart / width_, kLines, kMostLines) : kPart;
     parts_ = std::max<int64_t>(1, div_ceil(length_, each_));
     states_.assign(size_t(p_.rows * inner_ * parts_), R::identity());
   }
