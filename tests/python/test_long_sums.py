@@ -187,7 +187,7 @@ SUMS = [
         lambda v: [f(np.log1p(np.exp(-v.exact))) for f in (np.mean, np.sum)],
         kinds=("uniform", "tenth"),
         label="of rows",
-        length=8,
+        length=16,
     ),
     Sum("spmv", of_matrix, lambda v: v.mean * v.n),
 ]
