@@ -15,6 +15,11 @@ from ._tensorcraft import DType, Tensor
 from .errors import TensorCraftValueError
 
 
+def _beside(k: int, rows: int, columns: int) -> int:
+    """A diagonal, or the nearest one outside the matrix, in 64 bits."""
+    return max(-rows, min(k, columns))
+
+
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: str | None = None
 ) -> Tensor:
@@ -25,7 +30,8 @@ def eye(
         raise TensorCraftValueError(f"eye: sizes must not be negative, got {rows} and {columns}")
     on = device or native.default_device()
     i, j = counted(rows, on), counted(columns, on)
-    is_one = _ops.elementwise("j - i == k", i=i._expand_dims(1), j=j, k=to_index(k, "eye: k"))
+    diagonal = _beside(to_index(k, "eye: k"), rows, columns)
+    is_one = _ops.elementwise("j - i == k", i=i._expand_dims(1), j=j, k=diagonal)
     result: Tensor = _ops.astype(is_one, DType.float32 if dtype is None else native.to_dtype(dtype))
     return result
 
@@ -48,8 +54,9 @@ def _triangle(name: str, relation: str, x: Tensor, k: int) -> Tensor:
         raise TensorCraftValueError(f"{name}: expected at least 2 dimensions but got shape {tuple(x.shape)}")
     rows, columns = counted(x.shape[-2], x.device), counted(x.shape[-1], x.device)
     zero = full((), 0, x.dtype, x.device)
+    diagonal = _beside(k, x.shape[-2], x.shape[-1])
     result: Tensor = _ops.elementwise(
-        f"where(j - i {relation} k, x, zero)", i=rows._expand_dims(1), j=columns, k=k, x=x, zero=zero
+        f"where(j - i {relation} k, x, zero)", i=rows._expand_dims(1), j=columns, k=diagonal, x=x, zero=zero
     )
     return result
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from . import _ops
 from ._arguments import broadcast_shapes, of_array, takes_arrays, to_axes, to_axis, to_index, to_shape
+from ._dtypes import isdtype
 from ._join import concat
 from ._tensor import asarray, full
 from ._tensorcraft import DType, Tensor
-from .errors import TensorCraftValueError
+from .errors import TensorCraftTypeError, TensorCraftValueError
 
 
 @of_array
@@ -124,7 +125,10 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         if repeats < 0:
             raise TensorCraftValueError(f"repeat: repeats must not be negative, got {repeats}")
         return _spread(x, a, repeats, inside=True)
-    times = asarray(repeats, device=x.device).astype(DType.int64)
+    times = asarray(repeats, device=x.device)
+    if times.size and times.dtype != DType.bool_ and not isdtype(times.dtype, "integral"):
+        raise TensorCraftTypeError(f"repeat: repeats must be an integer, or an array of integers, got {_text(repeats)}")
+    times = times.astype(DType.int64)
     if times.ndim > 1 or times.size not in (1, size):
         raise TensorCraftValueError(
             f"repeat: repeats has shape {times.shape}; expected one number, or one for each of {size}"
@@ -132,6 +136,11 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     if size == 0:
         return x.copy()
     return _ops.take(x, _repeated(times.reshape(-1)._broadcast_to((size,))), a)
+
+
+def _text(value: Any) -> str:
+    """A number itself, of an array its dtype."""
+    return repr(value) if isinstance(value, float) else f"{asarray(value).dtype.name}"
 
 
 def _repeated(times: Tensor) -> Tensor:
@@ -183,14 +192,17 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 @of_array
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
-    """Differences of neighbours along an axis, n times over."""
+    """Differences of neighbours along an axis, n times over; n=0 gives x, without prepend and append."""
     at = to_axis(axis, x.ndim, "diff")
-    if to_index(n, "diff: n") < 0:
+    count = to_index(n, "diff: n")
+    if count < 0:
         raise TensorCraftValueError(f"diff: n must not be negative, got {n}")
+    if count == 0:
+        return x
     parts = [prepend, x, append]
     given = [asarray(p, device=x.device) for p in parts if p is not None]
     x = concat(given, axis=at) if len(given) > 1 else x
-    for _ in range(n):
+    for _ in range(min(count, max(x.shape[at], 1))):  # one less each time, till there are none
         size = x.shape[at]
         after, before = x._slice(at, min(1, size), size, 1), x._slice(at, 0, max(size - 1, 0), 1)
         x = _ops.subtract(after, before) if x.dtype != DType.bool_ else _ops.not_equal(after, before)

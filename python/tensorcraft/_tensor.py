@@ -11,7 +11,7 @@ from . import _ops
 from . import _tensorcraft as native
 from ._tensorcraft import DType, Tensor
 from ._typing import DTypeLike
-from .errors import TensorCraftTypeError, TensorCraftValueError
+from .errors import OutOfMemory, TensorCraftTypeError, TensorCraftValueError
 
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _NOT_IN_NUMPY = (DType.bfloat16, DType.float8_e4m3fn, DType.float8_e5m2)
@@ -112,6 +112,8 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
             raise TensorCraftTypeError(f"arange: {name} must be a number, got {type(bound).__name__}")
     try:
         numbers = np.arange(start, step=step) if stop is None else np.arange(start, stop, step)
+    except MemoryError:
+        raise OutOfMemory(f"arange: out of host memory for start {start}, stop {stop} and step {step}") from None
     except (TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
         why = "step must not be 0" if isinstance(error, ZeroDivisionError) else error
         raise TensorCraftValueError(f"arange: {why}") from None
@@ -128,6 +130,8 @@ def linspace(
 
     try:
         numbers = np.linspace(float(start), float(stop), operator.index(num), endpoint=bool(endpoint))
+    except MemoryError:
+        raise OutOfMemory(f"linspace: out of host memory for {num} numbers") from None
     except (TypeError, ValueError, OverflowError) as error:
         raise TensorCraftValueError(
             f"linspace: start and stop must be numbers and num an integer from 0 on, got {start!r}, {stop!r}, {num!r} ({error})"

@@ -81,6 +81,12 @@ def matmul(
     """
     if isinstance(x2, PackedWeight):
         return x2.matmul(x1, out=out, stream=stream, variant=variant, device=device)
+    for name, x in (("x1", x1), ("x2", x2)):
+        if isinstance(x, type) or not (is_plain(x) or hasattr(x, "ndim") or hasattr(x, "__dlpack__")):
+            raise TensorCraftTypeError(
+                f"matmul: {name} must be an array (NumPy, torch, anything with __dlpack__, a tc.Tensor or a list), "
+                f"got {x.__name__ if isinstance(x, type) else type(x).__name__}"
+            )
     if min(getattr(x1, "ndim", 0), getattr(x2, "ndim", 0)) > 1:
         try:
             product = _ops.gemm(x1, x2, out=out, stream=stream, variant=variant, device=device)
@@ -155,7 +161,9 @@ def tensordot(x1: Any, x2: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -
             raise TensorCraftValueError(f"tensordot: axes must be 0 to {min(x1.ndim, x2.ndim)}, got {axes}")
         left, right = tuple(range(x1.ndim - axes, x1.ndim)), tuple(range(axes))
     else:
-        left, right = to_axes(tuple(axes[0]), x1.ndim, "tensordot"), to_axes(tuple(axes[1]), x2.ndim, "tensordot")
+        if not isinstance(axes, (list, tuple)) or len(axes) != 2 or not all(isinstance(a, (list, tuple)) for a in axes):
+            raise TensorCraftTypeError(f"tensordot: axes must be an integer or a pair of lists of axes, got {axes!r}")
+        left, right = to_axes(axes[0], x1.ndim, "tensordot"), to_axes(axes[1], x2.ndim, "tensordot")
     if [x1.shape[a] for a in left] != [x2.shape[a] for a in right]:
         raise TensorCraftValueError(
             f"tensordot: Size mismatch: axes {left} of {tuple(x1.shape)} against axes {right} of {tuple(x2.shape)}"
@@ -195,10 +203,16 @@ def _float(x: Tensor, name: str) -> Tensor:
 def vector_norm(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2) -> Any:
     """The `ord`-norm along axes, or of all elements: 2 Euclid, 1 the sum of sizes, inf the largest, 0 how many are not 0.
 
-    Powers are added in the dtype of x, so elements beyond the root of its largest number give inf.
+    Computed in float32 of elements divided by the largest, so no power is beyond float32, and rounded once to the dtype
+    of x. Raises TypeError if ord is no number, ValueError if it is NaN.
     """
     sizes = _ops.abs(_float(x, "vector_norm"))
     over = tuple(range(x.ndim)) if axis is None else to_axes(axis, x.ndim, "vector_norm")
+    if not hasattr(ord, "__float__"):
+        names = 'a number; matrix_norm has "fro"' if isinstance(ord, str) else "a number such as 2, 1 or inf"
+        raise TensorCraftTypeError(f"vector_norm: ord must be {names}, got {ord!r}")
+    if math.isnan(ord):
+        raise TensorCraftValueError("vector_norm: ord must be a number such as 2, 1 or inf, got nan")
     if ord == math.inf:
         return _ops.max(sizes, over, keepdims=keepdims)
     if ord == -math.inf:
@@ -207,9 +221,25 @@ def vector_norm(x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims:
         return _ops.astype(_ops.count_nonzero(x, over, keepdims=keepdims), x.dtype)
     if ord == 1:
         return _ops.sum(sizes, over, keepdims=keepdims)
+    return _ops.astype(_root_of_powers(sizes, over, keepdims, float(ord)), x.dtype)
+
+
+def _root_of_powers(sizes: Tensor, over: tuple[int, ...], keepdims: bool, ord: float) -> Tensor:
+    """The root of the sum of powers, in float32; each is at most 1, of what the size that counts most divides."""
+    if 0 in (sizes.shape[a] for a in over):
+        return _ops.astype(_ops.sum(sizes, over, keepdims=keepdims), DType.float32)
+    most = (_ops.max if ord > 0 else _ops.min)(sizes, over, keepdims=True)
+    scale = _ops.elementwise("where(isfinite(m) and m > 0, m, 1)", m=_ops.astype(most, DType.float32))
     if ord == 2:
-        return _ops.sqrt(_ops.sum(_ops.multiply(x, x), over, keepdims=keepdims))
-    return _ops.pow(_ops.sum(_ops.pow(sizes, float(ord)), over, keepdims=keepdims), 1 / float(ord))
+        parts = _ops.elementwise("square(float32(x) / m)", x=sizes, m=scale)
+        root = _ops.elementwise("sqrt(s) * m", s=_ops.sum(parts, over, keepdims=True), m=scale)
+    else:
+        parts = _ops.elementwise("pow(float32(x) / m, p)", x=sizes, m=scale, p=ord)
+        root = _ops.elementwise("pow(s, p) * m", s=_ops.sum(parts, over, keepdims=True), m=scale, p=1 / ord)
+    result: Tensor = root
+    for a in () if keepdims else sorted(over, reverse=True):
+        result = result._squeeze(a)
+    return result
 
 
 @of_array
@@ -223,7 +253,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: float | str | None = 
     if ord == "fro":
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     choices = {1: (-2, _ops.max), -1: (-2, _ops.min), math.inf: (-1, _ops.max), -math.inf: (-1, _ops.min)}
-    if ord not in choices:
+    if not isinstance(ord, (int, float, str)) or ord not in choices:
         raise Unsupported(f'matrix_norm: ord {ord!r} is not there; "fro", 1, -1, inf and -inf are')
     summed, choose = choices[ord]
     sums = _ops.sum(_ops.abs(x), summed, keepdims=True)

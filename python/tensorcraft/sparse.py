@@ -11,8 +11,9 @@ call needs it.
 
 from __future__ import annotations
 
+import operator
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from . import _ops
 from . import _tensorcraft as native
@@ -44,7 +45,8 @@ class Matrix:
     """A sparse matrix of float32, float16 or bfloat16 on one device. `csr`, `csc` and `from_dense` make one.
 
     Every row (of CSC: every column) names the columns of its elements in ascending order, once each. `a @ x` is `spmv`
-    or `spmm`, and `x @ a` the same of the transposed matrix.
+    or `spmm`, and `x @ a` the same of the transposed matrix. `copy.copy`, `copy.deepcopy` and pickling work as for a Tensor;
+    `np.asarray` is a TypeError, since a copy with zeros is asked for by `to_dense`.
     """
 
     __slots__ = ("_native", "_rows", "_transposed")
@@ -137,6 +139,14 @@ class Matrix:
 
     def __repr__(self) -> str:
         return f"<sparse.Matrix {self._native!r}>"
+
+    def __array__(self, *args: Any, **options: Any) -> NoReturn:
+        raise TensorCraftTypeError(
+            "sparse.Matrix: NumPy has no sparse arrays; to_dense() gives the matrix with its zeros, to_scipy() one of SciPy"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of, (self.format, self.data, self.indices, self.indptr, self.shape, False, None)
 
     def _by_rows(self) -> native.SparseMatrix:
         if self._rows is None:
@@ -261,9 +271,9 @@ def _of(
     format: str, data: Any, indices: Any, indptr: Any, shape: Any, sum_duplicates: bool, device: str | None
 ) -> Matrix:
     try:
-        rows, cols = (int(size) for size in shape)
+        rows, cols = (operator.index(size) for size in shape)
     except (TypeError, ValueError):
-        raise TensorCraftTypeError(f"sparse.{format}: shape must be (rows, cols), got {shape!r}") from None
+        raise TensorCraftTypeError(f"sparse.{format}: shape must be (rows, cols), got {shape!r}; give two integers") from None
     elements, places, offsets = (_placed(x, device) for x in (data, indices, indptr))
     return Matrix(native.SparseMatrix.of(format, elements, places, offsets, rows, cols, bool(sum_duplicates)))
 

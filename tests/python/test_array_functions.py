@@ -211,7 +211,113 @@ def test_what_does_not_fit_is_refused() -> None:
             call()
 
 
+def norm_of(x: Any, ord: float) -> float:
+    """In double, of elements that the largest or smallest divides."""
+    sizes = np.abs(np.asarray(x, np.float64))
+    if ord == 0 or not np.isfinite(sizes).all() or (ord < 0 and sizes.min() == 0):
+        return float(np.linalg.norm(sizes, ord))
+    scale = (sizes.max() if ord > 0 else sizes.min()) or 1.0
+    return float(((sizes / scale) ** ord).sum() ** (1 / ord) * scale)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_norms_are_those_of_double_rounded_once(dtype: str, device: str) -> None:
+    largest, least = tc.finfo(dtype).max, tc.finfo(dtype).smallest_normal
+    cases: list[Any] = [
+        [100.0] * 300, [8.4, 7.0], [3.0, -4.0], [largest / 4] * 3, [least] * 5, [least / 4, 0.0, least], [0.0, 0.0], [0.0, 5.0],
+        [largest, least], [math.inf, 1.0], [-math.inf, math.inf], [math.nan, 1.0], [1.0 + 1 / 128] * 1000,
+    ]  # fmt: skip
+    for case in cases:
+        x = tc.asarray(case, dtype, device)
+        for ord in (2, 6, 3.5, 0.5, -1, -2, 40):
+            found = tc.linalg.vector_norm(x, ord=ord)
+            with np.errstate(all="ignore"):
+                wanted = tc.asarray(norm_of(x, ord), dtype=dtype).item()
+            assert found.dtype == dtype
+            assert np.isclose(found.item(), wanted, 1.1 * tc.finfo(dtype).eps, 0, equal_nan=True) or (
+                abs(found.item() - wanted) <= tc.finfo(dtype).eps * least
+            ), f"{case[:3]}, ord {ord}: {found.item()}, expected {wanted}"
+        matrix = tc.linalg.matrix_norm(x.reshape((1, -1))).item()
+        assert matrix == tc.linalg.vector_norm(x).item() or (math.isnan(matrix) and math.isnan(norm_of(x, 2)))
+    x = tc.asarray(np.arange(24.0).reshape(2, 3, 4), dtype, device)
+    for axis, keepdims in ((0, False), ((0, 2), True), (None, True), ((), False)):
+        want = np.abs(np.arange(24.0).reshape(2, 3, 4)) if axis == () else np.linalg.norm(
+            np.arange(24.0).reshape(2, 3, 4).transpose(1, 0, 2).reshape(3, 8) if axis == (0, 2) else
+            np.arange(24.0).reshape(24) if axis is None else np.arange(24.0).reshape(2, 3, 4),
+            axis=1 if axis == (0, 2) else 0,
+        )  # fmt: skip
+        found = tc.linalg.vector_norm(x, axis=axis, keepdims=keepdims)
+        if keepdims:
+            assert found.shape == tuple(1 if axis is None or a in axis else n for a, n in enumerate(x.shape))
+        np.testing.assert_allclose(np.asarray(found, np.float64).ravel(), want.ravel(), 2 * tc.finfo(dtype).eps)
+    assert tc.linalg.vector_norm(tc.zeros((3, 0), dtype, device), axis=1).tolist() == [0, 0, 0]
+
+
+def test_what_is_no_order_of_a_norm_is_named() -> None:
+    x = tc.ones((2, 2))
+    for ord, error in ((None, tc.errors.TensorCraftTypeError), ("fro", tc.errors.TensorCraftTypeError), (math.nan, ValueError)):
+        with pytest.raises(error, match="vector_norm: ord must be"):
+            tc.linalg.vector_norm(x, ord=ord)  # type: ignore[arg-type]
+    with pytest.raises(tc.errors.Unsupported, match=r"matrix_norm: ord \[2\]"):
+        tc.linalg.matrix_norm(x, ord=[2])  # type: ignore[arg-type]
+
+
+def test_diff_of_no_differences_is_x(device: str) -> None:
+    x = tc.asarray([1, 2], device=device)
+    assert tc.diff(x, n=0, prepend=[9]).tolist() == [1, 2] and tc.diff(x, n=0, append=[9]).tolist() == [1, 2]
+    assert tc.diff(x, n=1, prepend=[9]).tolist() == [-8, 1] and tc.diff(x, n=2**70).tolist() == []
+
+
+def test_diagonals_are_of_any_integer(device: str) -> None:
+    for k in (2**70, -(2**70)):
+        assert not tc.any(tc.eye(20, 8, k=k, dtype="bool", device=device)).item()
+        x = tc.ones((2, 3), device=device)
+        assert tc.sum(tc.tril(x, k=k)).item() == (6 if k > 0 else 0)
+        assert tc.sum(tc.triu(x, k=k)).item() == (0 if k > 0 else 6)
+
+
+def test_integers_are_not_cut_from_floats() -> None:
+    x = tc.asarray([1.0, 2.0])
+    for call, text in (
+        (lambda: tc.repeat(x, 2.5), r"repeat: repeats must be an integer.* got 2\.5"),
+        (lambda: tc.repeat(x, [1.9, 1]), r"repeat: repeats must be an integer.* got float32"),
+        (lambda: tc.repeat(x, np.float32(2)), r"repeat: repeats must be an integer.* got float32"),
+        (lambda: tc.tensordot(x, x, axes=1.5), r"tensordot: axes must be an integer or a pair of lists of axes, got 1\.5"),
+        (lambda: tc.tensordot(x, x, axes=([0.5], [0])), "tensordot: axis must be an integer"),
+        (lambda: tc.sparse.csr([1.0], [0], [0, 1, 1], (2.9, 2)), r"sparse.csr: shape must be \(rows, cols\), got .*two integers"),
+        (lambda: tc.sparse.csc([1.0], [0], [0, 1, 1], (2, 2.0)), r"sparse.csc: shape must be \(rows, cols\), got .*two integers"),
+        (lambda: tc.tile(x, 2.5), "tile: repetitions must be an integer"),
+        (lambda: tc.roll(x, 1.5), "roll: shift must be an integer"),
+        (lambda: tc.diff(x, n=1.5), "diff: n must be an integer"),
+        (lambda: tc.eye(2.5), "eye: n_rows must be an integer"),
+        (lambda: x.reshape(2.0), "integer"),
+        (lambda: tc.zeros((2.5,)), "integer"),
+        (lambda: tc.topk(x, 1.5), "topk: k must be an int, got a float"),
+    ):  # fmt: skip
+        with pytest.raises(tc.errors.TensorCraftTypeError, match=text):
+            call()
+    assert tc.repeat(x, [True, False]).tolist() == [1.0] and tc.repeat(x[:0], []).tolist() == []
+
+
+def test_products_name_what_is_no_array() -> None:
+    x = tc.ones((2, 2))
+    for call, text in (
+        (lambda: tc.matmul(np.float32, x), "matmul: x1 must be an array .*, got float32"),
+        (lambda: tc.matmul(x, object()), "matmul: x2 must be an array .*, got object"),
+        (lambda: tc.matmul(None, x), "matmul: x1 must be an array .*, got NoneType"),
+    ):
+        with pytest.raises(tc.errors.TensorCraftTypeError, match=text):
+            call()
+
+
 # ---- creation
+
+
+def test_what_no_memory_holds_is_said(device: str) -> None:
+    with pytest.raises(tc.errors.OutOfMemory, match="arange: out of host memory"):
+        tc.arange(10**15, device=device)
+    with pytest.raises(tc.errors.OutOfMemory, match="linspace: out of host memory"):
+        tc.linspace(0, 1, 10**15, device=device)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "int8", "bfloat16"])

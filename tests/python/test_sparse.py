@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sparse matrices against SciPy and NumPy: conversions, products of both formats, checks, and semirings."""
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -140,6 +142,28 @@ def test_the_transposed_matrix_is_a_view(device: str) -> None:
     assert a.T is a.T and a.to_csr() is a
     np.testing.assert_array_equal(a.T.to_dense().numpy(), a.to_dense().numpy().T)
     assert a.T.to_csc().indptr.data_ptr == a.indptr.data_ptr
+
+
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_copies_and_pickles_are_matrices_of_their_own(format: str, device: str) -> None:
+    a = ours(matrix(9, 7, 0.4, format), device)
+    wanted = a.to_dense().tolist()
+    for made in (a, a.T):
+        for other in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+            assert (other.format, other.shape, other.device) == (made.format, made.shape, device)
+            assert (other if made is a else other.T).to_dense().tolist() == wanted
+    half = tc.sparse.from_dense(a.to_dense().astype(tc.bfloat16), format)  # type: ignore[arg-type]
+    assert pickle.loads(pickle.dumps(half)).to_dense().tolist() == half.to_dense().tolist()
+    deep = copy.deepcopy(a)
+    assert deep.data.data_ptr != a.data.data_ptr
+
+
+def test_numpy_makes_no_object_of_a_matrix() -> None:
+    a = tc.sparse.from_dense(np.eye(3, dtype=np.float32))
+    for call in (np.asarray, np.array, np.float32):
+        with pytest.raises(tc.errors.TensorCraftTypeError, match=r"sparse\.Matrix: .*to_dense\(\)"):
+            call(a)  # type: ignore[operator]
+    np.testing.assert_array_equal(np.ones(3, np.float32) @ a, np.ones(3))
 
 
 def test_scipy_and_dlpack_in_and_out(device: str) -> None:
