@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from . import _ops
 from . import _tensorcraft as native
@@ -77,7 +77,15 @@ class PackedWeight:
         self, x: Any, /, *, bias: Any = None, out: Any = None, stream: Any = None, variant: Any = None,
         device: str | None = None,
     ) -> Any:  # fmt: skip
-        """x (..., k) times the weight, plus bias (n,): (..., n), dtype of x, as `tc.packed_gemm`."""
+        """x (..., k) times the weight, plus bias (n,): (..., n), dtype of x, as `tc.packed_gemm`.
+
+        x: an array of float32, float16 or bfloat16; TypeError for a list or a number, which has no dtype to compute in.
+        """
+        if isinstance(x, type) or not hasattr(x, "shape") or not hasattr(x, "reshape"):
+            raise TensorCraftTypeError(
+                f"PackedWeight.matmul: x must be an array of float32, float16 or bfloat16, got {type(x).__name__}; "
+                "tc.asarray(x, dtype=tc.float32) makes one"
+            )
         shape = tuple(x.shape)
         if len(shape) != 2:
             if out is not None:
@@ -95,6 +103,9 @@ class PackedWeight:
     def unpack(self, dtype: Any = DType.float32) -> Tensor:
         """Its elements, (k, n), computed on the host."""
         return native.unpack_weight(self.codes, self.scales, self.zeros, self.tensor_scale, dtype)
+
+    def __array__(self, *args: Any, **options: Any) -> NoReturn:
+        raise TensorCraftTypeError("PackedWeight: NumPy has no arrays of 4 bits; unpack() gives its elements")
 
     def __repr__(self) -> str:
         k, n = self.shape
@@ -154,7 +165,8 @@ def pack_weight_from_gptq(
     the zero points of 8 columns, lowest bits first. scales: (groups, n), float16, bfloat16 or float32. Weights are
     (code - zero) * scale, and nothing is rounded. zeros is None if all zero points are 8.
 
-    g_idx: int32 (k,), the group of each row. group: what the checkpoint's configuration says, checked against scales.
+    g_idx: int32 (k,), the group of each row. group: what the checkpoint's configuration says, checked against scales; -1 is
+    one group for a column.
     zeros_minus_one: the first format ("gptq") stores zero points less 1, so a stored 15 is 16; "gptq_v2" does not.
 
     Raises ValueError: shapes do not fit each other or 4 bits, or the group is no multiple of 16. NotImplementedError: rows
@@ -169,7 +181,8 @@ def pack_weight_from_awq(qweight: Any, qzeros: Any, scales: Any, *, group: int |
 
     qweight: int32 (k, n / 8), a word has 8 columns, from the lowest bits on 0 2 4 6 1 3 5 7. qzeros: int32 (groups, n / 8),
     likewise. scales: (groups, n), float16, bfloat16 or float32. Weights are (code - zero) * scale, and nothing is rounded.
-    zeros is None if all zero points are 8. group: what the checkpoint's configuration says, checked against scales.
+    zeros is None if all zero points are 8. group: what the checkpoint's configuration says, checked against scales; -1 is one
+    group for a column.
 
     Raises ValueError: shapes do not fit each other or 4 bits, or the group is no multiple of 16.
     """
@@ -222,6 +235,9 @@ class PackedConvWeight:
     @property
     def __tensorcraft_tensor__(self) -> Tensor:
         return self.weight
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.weight.__array__(dtype, copy)
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
         return self.weight.__dlpack__(*args, **kwargs)

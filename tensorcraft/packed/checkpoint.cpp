@@ -62,7 +62,7 @@ Sizes checked(std::string_view name, const TensorView& qweight, const TensorView
   if (s.k == 0 || s.groups == 0 || s.k % s.groups || s.group() % 16)
     fail(ErrorKind::value, name, ": scales: expected a row for each group of k = ", s.k,
          " rows of the weight, a multiple of 16, got ", s.groups, " rows");
-  if (group && group != s.group())
+  if (group && (group == -1 ? s.k : group) != s.group())
     fail(ErrorKind::value, name, ": group: scales have one row for ", s.group(),
          " rows of the weight, got ", group);
   return s;

@@ -12,7 +12,8 @@ enum class GptqZeros : int { minus_one, plain };
 struct GptqOptions {
   // int32 (k,): the group of each row of W. Only rows in the order of their groups are taken.
   std::optional<TensorView> g_idx = {};
-  int64_t group = 0;  // what the checkpoint says, checked; 0: what scales say
+  // What the checkpoint says, checked: -1 is one group for a column, 0 what scales say.
+  int64_t group = 0;
   GptqZeros zeros = GptqZeros::minus_one;
 };
 
@@ -31,7 +32,7 @@ PackedWeight pack_weight_from_gptq(const TensorView& qweight, const TensorView& 
 //   qweight  int32 (k, n / 8): a word has 8 columns, from the lowest bits on 0 2 4 6 1 3 5 7
 //   qzeros   int32 (groups, n / 8), likewise
 //   scales   (groups, n): float16, bfloat16 or float32
-// group: what the checkpoint says, checked; 0: what scales say.
+// group: what the checkpoint says, checked; -1 is one group for a column, 0 what scales say.
 PackedWeight pack_weight_from_awq(const TensorView& qweight, const TensorView& qzeros,
                                   const TensorView& scales, int64_t group = 0);
 

@@ -130,6 +130,8 @@ TEST(PackWeightFromGptq, SaysWhatDoesNotFit) {
           scales, {.g_idx = by_activation.view()});
   refused(ErrorKind::value, "group: scales have one row for 32 rows of the weight, got 128",
           qweight, qzeros, scales, {.group = 128});
+  refused(ErrorKind::value, "group: scales have one row for 32 rows of the weight, got -1", qweight,
+          qzeros, scales, {.group = -1});
   refused(ErrorKind::value, "qzeros: expected n / 8 = 2 words a row", qweight,
           cpu_tensor({0, 0, 0, 0, 0, 0, 0, 0}, {2, 4}), scales, {});
   refused(ErrorKind::value, "qweight: has 8 columns of 4 bits, scales 16",

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """tc.pack_weight and products with what it makes."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -185,6 +188,42 @@ def test_checkpoints_that_do_not_fit_are_refused() -> None:
             call()
     with pytest.raises(TypeError, match="qweight"):
         tc.pack_weight_from_awq(zeros(64, 2).astype(np.float32), zeros(2, 2), scales)
+
+
+def test_a_group_of_minus_one_is_the_whole_column() -> None:
+    gptq = (np.zeros((8, 16), np.int32), np.zeros((1, 2), np.int32), np.ones((1, 16), np.float16))
+    awq = (np.zeros((64, 2), np.int32), *gptq[1:])
+    for packed in (tc.pack_weight_from_gptq(*gptq, group=-1), tc.pack_weight_from_awq(*awq, group=-1)):
+        assert packed.shape == (64, 16) and packed.group == 64
+    two = (np.zeros((2, 2), np.int32), np.ones((2, 16), np.float16))
+    for call in (
+        lambda: tc.pack_weight_from_gptq(gptq[0], *two, group=-1),
+        lambda: tc.pack_weight_from_awq(awq[0], *two, group=-1),
+    ):
+        with pytest.raises(ValueError, match="one row for 32 rows of the weight, got -1"):
+            call()
+
+
+def test_what_is_no_array_is_named_in_products() -> None:
+    packed = tc.pack_weight(normal(128, 8))
+    for call in (
+        lambda: [[0.0] * 128] @ packed,  # type: ignore[operator]
+        lambda: tc.matmul([[0.0] * 128], packed),
+        lambda: packed.matmul(2.0),
+        lambda: packed.matmul(np.float32),
+    ):
+        with pytest.raises(tc.errors.TensorCraftTypeError, match="PackedWeight.matmul: x must be an array of float32"):
+            call()
+
+
+def test_copies_pickles_and_arrays_of_packed_weights() -> None:
+    packed, filters = tc.pack_weight(normal(128, 8), zero_points=True), tc.pack_conv_weight(normal(4, 2, 3, 3))
+    for other in (copy.deepcopy(packed), pickle.loads(pickle.dumps(packed))):
+        np.testing.assert_array_equal(np.asarray(other.unpack()), np.asarray(packed.unpack()))
+    for same in (copy.deepcopy(filters), pickle.loads(pickle.dumps(filters))):
+        np.testing.assert_array_equal(np.asarray(same), np.asarray(filters.weight))
+    with pytest.raises(tc.errors.TensorCraftTypeError, match=r"PackedWeight: .*unpack\(\)"):
+        np.asarray(packed)
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
