@@ -3,7 +3,7 @@
 
 #include "arguments.hpp"
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/ops/all.hpp"
 
 #include <nanobind/ndarray.h>
@@ -301,8 +301,13 @@ bool is_bool(nb::handle object) {
 PyTensor to_scalar(nb::handle number, DType dtype) {
   Tensor result(dtype, {}, Device::cpu());
   if (PyFloat_Check(number.ptr()) || is_floating(dtype)) {
-    const double value = to_double(number, "number");
-    host::Elements(result.view()).set(0, value);
+    Number value = to_double(number, "number");
+    if (int is_beyond = 0; PyLong_Check(number.ptr())) {
+      const int64_t whole = PyLong_AsLongLongAndOverflow(number.ptr(), &is_beyond);
+      if (!is_beyond) value = whole;
+    }
+    const uint64_t bits = host::element_bits(dtype, value);
+    std::memcpy(result.data(), &bits, dtype_bytes(dtype));
     return own(std::move(result), {});
   }
   const int64_t value = to_int64(number, "number");
@@ -316,6 +321,24 @@ PyTensor to_scalar(nb::handle number, DType dtype) {
     fail(ErrorKind::value, "the number ", value, " does not fit the array's dtype ", dtype,
          "; convert the array to a wider dtype first");
   std::memcpy(result.data(), &value, dtype_bytes(dtype));  // little endian
+  return own(std::move(result), {});
+}
+
+PyTensor from_float64(nb::handle array, DType dtype) {
+  const nb::object kept = contiguous_numpy(array);
+  Buffer buffer;
+  Py_buffer& b = buffer.raw;
+  if (PyObject_GetBuffer(kept.ptr(), &b, PyBUF_RECORDS_RO) != 0) throw nb::python_error();
+  if (std::string_view(b.format ? b.format : "") != "d")
+    fail(ErrorKind::internal, "from_float64: expected a float64 array, got format ", b.format);
+  const nb::object shape = array.attr("shape");  // `kept` has an axis where this has none
+  Tensor result(dtype, to_dims(shape), Device::cpu());
+  const auto* from = static_cast<const double*>(b.buf);
+  const int64_t n = result.view().size();
+  with_element_type(dtype, [&]<class T>(T*) {
+    T* to = static_cast<T*>(result.data());
+    for (int64_t i = 0; i < n; ++i) to[i] = host::element_of<T>(from[i]);
+  });
   return own(std::move(result), {});
 }
 

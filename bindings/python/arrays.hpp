@@ -49,6 +49,9 @@ void check_in_place(const ArrayArgument& array, Device device, std::string_view 
 bool is_bool(nb::handle object);
 // A number as a host tensor of a dtype; kind value if it does not fit.
 PyTensor to_scalar(nb::handle number, DType dtype);
+// A float64 NumPy array of the machine's byte order as a host tensor: each element is rounded once
+// to a float, or becomes an integer or bool as astype has it.
+PyTensor from_float64(nb::handle array, DType dtype);
 // The memory of an array as a tc.Tensor that keeps it alive.
 PyTensor to_tensor(nb::handle object);
 

@@ -263,6 +263,10 @@ void register_tensor(nb::module_& m) {
   m.def(
       "from_any", [](nb::handle obj) { return to_tensor(obj); }, "obj"_a.none(),
       "What tc.asarray starts from.");
+  m.def(
+      "from_float64",
+      [](nb::handle array, nb::handle dtype) { return from_float64(array, to_dtype(dtype)); },
+      "array"_a.none(), "dtype"_a.none(), "What tc.asarray makes of float64.");
   m.def("empty", &empty, "shape"_a.none(), "dtype"_a.none(), "device"_a.none(),
         "What tc.empty calls.");
   m.def("to_dtype", &to_dtype, "obj"_a.none(), "A dtype from any spelling of it.");

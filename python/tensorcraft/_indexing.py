@@ -92,7 +92,7 @@ def set_item(self: Tensor, key: Any, value: Any) -> None:
 
 def _source(self: Tensor, value: Any, target: Tensor) -> Tensor:
     """`value` with the dtype and on the device of `self`, apart from the memory that is written."""
-    source = value if isinstance(value, Tensor) else asarray(value, device=self.device)
+    source = value if isinstance(value, Tensor) else asarray(value, self.dtype, self.device)
     if source.dtype != self.dtype:
         source = _ops.astype(source, self.dtype)
     if source._overlaps(target):

@@ -27,12 +27,15 @@ def asarray(obj: Any, dtype: Any = None, device: str | None = None, copy: bool |
     Shares the memory where dtype and device allow it, unless `copy` is True; copy=False refuses to copy
     with ValueError. Arrays stay on their device, lists and numbers go to the default device. Lists of
     floats become float32. A float64 array is a TypeError unless dtype is given.
+
+    Numbers become `dtype` as astype converts them, float64 and the floats of a list too: rounded once, or to an
+    integer without the fraction, the nearest there is, 0 of NaN. A Python integer beyond an integer dtype is a ValueError.
     """
     wanted = None if dtype is None else native.to_dtype(dtype)
     plain = is_plain(obj)
     if plain and copy is False:
         raise TensorCraftValueError("asarray: copy=False, but a list or a number has no memory to share")
-    source = native.from_any(obj if wanted is None else _narrowed(obj, wanted))
+    source = native.from_any(obj) if wanted is None else _read_as(wanted, obj)
     if device is None:
         device = native.default_device() if plain else source.device
     result = source._to(device)
@@ -50,17 +53,23 @@ def _was_float64(obj: Any) -> bool:
     return str(getattr(obj, "dtype", "")).endswith("float64")
 
 
-def _narrowed(obj: Any, wanted: DType) -> Any:
-    """`obj` with the dtype asked for where NumPy can give it, else in one the library reads."""
-    name = "float32" if wanted in _NOT_IN_NUMPY else wanted.name
-    if is_plain(obj):
-        import numpy as np
+def _read_as(wanted: DType, obj: Any) -> Tensor:
+    """`obj` as a Tensor; float64 and lists of floats in the dtype asked for, others in theirs."""
+    import numpy as np
 
-        try:
-            return np.asarray(obj, name)
-        except (OverflowError, ValueError) as error:  # a number that does not fit, a ragged list
-            raise TensorCraftValueError(f"asarray: {error}") from None
-    return obj.astype(name) if _was_float64(obj) and hasattr(obj, "astype") else obj
+    if not is_plain(obj):
+        if not _was_float64(obj) or str(getattr(obj, "device", "cpu")) != "cpu":
+            return native.from_any(obj)
+        return native.from_float64(np.asarray(obj), wanted)
+    try:
+        array = np.asarray(obj)
+        if wanted.kind == "f":  # integers beyond 64 bits too
+            array = array if array.dtype.kind in "fib" and array.itemsize <= 8 else np.asarray(obj, np.float64)
+        elif array.dtype.kind != "f":
+            array = np.asarray(obj, wanted.name)
+    except (OverflowError, ValueError) as error:  # a number that does not fit, a ragged list
+        raise TensorCraftValueError(f"asarray: {error}") from None
+    return native.from_float64(array, wanted) if array.dtype == np.float64 else native.from_any(array)
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:

@@ -118,6 +118,25 @@ TEST(Elementwise, IntegersOfOptionsAreExactToTheEdgesOf64Bits) {
   EXPECT_EQ(fill(Tensor(DType::int8, {1}), {.value = 300}).data_as<int8_t>()[0], 127);
 }
 
+// Of a half-way value and a digit beyond float32's, which decides.
+TEST(Elementwise, NumbersAndIntegersAreRoundedOnce) {
+  const auto filled = [](DType dtype, double value) {
+    return astype(fill(Tensor(dtype, {1}), {.value = value}), {.dtype = DType::float32})
+        .data_as<float>()[0];
+  };
+  EXPECT_EQ(filled(DType::bfloat16, 1 + 0x1p-8 + 0x1p-40), 1 + 0x1p-7f);
+  EXPECT_EQ(filled(DType::bfloat16, -1 - 0x1p-8 + 0x1p-40), -1.0f);
+  EXPECT_EQ(filled(DType::float16, 1 + 0x1p-11 + 0x1p-40), 1 + 0x1p-10f);
+  EXPECT_EQ(filled(DType::float8_e4m3fn, 1 + 0x1p-4 + 0x1p-40), 1 + 0x1p-3f);
+  EXPECT_EQ(filled(DType::float8_e5m2, -1 - 0x1p-3 - 0x1p-40), -1 - 0x1p-2f);
+  std::vector<int64_t> x = {(1 << 26) + (1 << 18) + 1, -(1 << 26) - (1 << 18) - 1};
+  for (const char* variant : {"cpu", "reference"}) {
+    const Tensor y = astype(view(x), {.dtype = DType::bfloat16, .variant = variant});
+    EXPECT_EQ(float(y.data_as<bf16>()[0]), 0x1.02p26f) << variant;
+    EXPECT_EQ(float(y.data_as<bf16>()[1]), -0x1.02p26f) << variant;
+  }
+}
+
 TEST(Elementwise, RefusesDtypesThatWouldPromoteInSilence) {
   Tensor a(DType::bool_, {2}), b(DType::float32, {2}), c(DType::float8_e4m3fn, {2});
   const char* tail =

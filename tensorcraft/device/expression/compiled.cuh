@@ -5,11 +5,19 @@
 
 namespace tensorcraft::expression {
 
+// a with the sign of b, that of a NaN too.
+template <class Out, class A, class B>
+TC_DEVICE Out signed_as(A a, B b) {
+  return Out(copysignf(float(a), sign_source(b)));
+}
+
 // One step, as its operator computes it: operands become T, the result is rounded to Out.
 template <Operation operation, class T, class Out, class... X>
 TC_DEVICE Out step(X... x) {
   if constexpr (operation == Operation::nextafter)
     return next_after(Out(x)...);
+  else if constexpr (operation == Operation::copysign)
+    return signed_as<Out>(x...);
   else
     return Out(FunctorFor<operation, Out>()(T(x)...));
 }

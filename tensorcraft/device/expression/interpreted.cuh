@@ -66,7 +66,11 @@ struct Loaded {
   int64_t at;
   template <class T>
   TC_DEVICE uint64_t operator()(T*) const {
-    return slot_of_element(T(static_cast<const InMemory<T>*>(data)[at]));
+    const T x = T(static_cast<const InMemory<T>*>(data)[at]);
+    if constexpr (is_half_v<T>)
+      return slot_of(copysignf(float(x), sign_source(x)));  // copysign and signbit see it
+    else
+      return slot_of_element(x);
   }
 };
 struct Stored {

@@ -5,6 +5,7 @@
 #include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/elements.hpp"
+#include "tensorcraft/device/expression/convert.cuh"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <array>
@@ -21,10 +22,10 @@ void reference_astype(const TensorView& out, const TensorView& x) {
   for (int64_t i = 0; i < out.size(); ++i) {
     if (from_float && to_float)
       to.set(i, from[i]);
-    else if (to_float)
-      to.set(i, double(float(from.integer(i))));
     else if (!from_float)
-      to.set_integer(i, from.integer(i));
+      host::with_element_type(out.dtype(), [&]<class T>(T*) {
+        *reinterpret_cast<T*>(to.address(i)) = convert_element<T>(from.integer(i));
+      });
     else
       host::with_element_type(out.dtype(), [&]<class T>(T*) {
         if constexpr (std::is_integral_v<T>)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/number.hpp"
+#include "tensorcraft/device/expression/convert.cuh"
 #include "tensorcraft/op/host/element_type.hpp"
 
 #include <algorithm>
@@ -37,18 +38,25 @@ T integer_of(double value) {
   }
 }
 
-// The bits of one element of `dtype` that holds `value`: a float converted as astype does, an
-// integer the nearest there is.
+// An element that holds `value`: a float is rounded once, or becomes an integer as astype has it,
+// an integer becomes the nearest there is.
+template <class T, class V>
+T element_of(V value) {
+  if constexpr (std::is_integral_v<T>)
+    return integer_of<T>(value);
+  else if constexpr (std::is_integral_v<V>)
+    return expression::convert_element<T>(value);
+  else if constexpr (std::is_arithmetic_v<T>)
+    return T(value);
+  else
+    return T(std::copysign(expression::float_to_odd(std::abs(value)), float(value)));
+}
+
+// The bits of one element of `dtype` that holds `value`.
 template <class V>
 uint64_t element_bits(DType dtype, V value) {
   return with_element_type(dtype, [&]<class T>(T*) {
-    T element;
-    if constexpr (std::is_integral_v<T>)
-      element = integer_of<T>(value);
-    else if constexpr (std::is_arithmetic_v<T>)
-      element = T(value);
-    else
-      element = T(float(value));
+    const T element = element_of<T>(value);
     uint64_t bits = 0;
     std::memcpy(&bits, &element, sizeof(T));
     return bits;

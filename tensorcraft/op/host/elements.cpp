@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/interrupt.hpp"
+#include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/shared_address.hpp"
 
@@ -13,9 +14,6 @@
 
 namespace tensorcraft::host {
 namespace {
-
-template <class T>
-constexpr bool kSmallFloat = std::is_class_v<T>;
 
 // Loops over elements are long if a reference is asked for much; each step of them comes here.
 void count_step() {
@@ -43,7 +41,9 @@ double Elements::operator[](int64_t index) const {
   if (view_.dtype() == DType::bool_) return view_.data_as<const uint8_t>()[at] != 0;
   return with_element_type(view_.dtype(), [&]<class T>(T*) {
     const T x = view_.data_as<const T>()[at];
-    if constexpr (kSmallFloat<T>)
+    if constexpr (is_half_v<T>)
+      return double(std::copysign(float(x), expression::sign_source(x)));
+    else if constexpr (std::is_class_v<T>)
       return double(float(x));
     else
       return double(x);
@@ -52,13 +52,8 @@ double Elements::operator[](int64_t index) const {
 
 void Elements::set(int64_t index, double value) const {
   const int64_t at = offset(index);
-  with_element_type(view_.dtype(), [&]<class T>(T*) {
-    // Through float first is a double rounding; half an ulp of float is far below that of T.
-    if constexpr (kSmallFloat<T>)
-      view_.data_as<T>()[at] = T(float(value));
-    else
-      view_.data_as<T>()[at] = T(value);
-  });
+  with_element_type(view_.dtype(),
+                    [&]<class T>(T*) { view_.data_as<T>()[at] = element_of<T>(value); });
 }
 
 std::vector<double> Elements::all() const {

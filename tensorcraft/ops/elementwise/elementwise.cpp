@@ -207,9 +207,9 @@ op::Definition<Problem, ElementwiseOptions> plain(std::string_view summary,
 op::Definition<Problem, AstypeOptions> make_astype() {
   auto d = unary<AstypeOptions>(
       "astype", "Converts the elements to another dtype.",
-      "To a float rounds to nearest even by way of float32; float8 saturates. Float to integer "
-      "drops the fraction, saturates, and makes 0 of NaN. A narrower integer keeps the low bits. "
-      "To bool is != 0. The same dtype is a copy of the bits.",
+      "To a float rounds to nearest even, once; float8 saturates. Float to integer drops the "
+      "fraction, saturates, and makes 0 of NaN. A narrower integer keeps the low bits. To bool is "
+      "!= 0. The same dtype is a copy of the bits.",
       kAll, {op::positional(op::option("dtype", &AstypeOptions::dtype, "dtype of the result"))},
       check_astype);
   d.out_doc = "shape of x, dtype as asked";

@@ -306,9 +306,9 @@ Tensor swish(const TensorView& x, const SwishOptions& options = {});
 // x P(normal < x), or its tanh form; the rest as negative().
 void gelu(const TensorView& out, const TensorView& x, const GeluOptions& options = {});
 Tensor gelu(const TensorView& x, const GeluOptions& options = {});
-// Any dtype to any other. To a float rounds to nearest even by way of float32, float8 saturates.
-// Float to integer drops the fraction, saturates, and makes 0 of NaN; a narrower integer keeps the
-// low bits; to bool is != 0. The same dtype is a copy.
+// Any dtype to any other. To a float rounds to nearest even, once; float8 saturates. Float to
+// integer drops the fraction, saturates, and makes 0 of NaN; a narrower integer keeps the low bits;
+// to bool is != 0. The same dtype is a copy.
 void astype(const TensorView& out, const TensorView& x, const AstypeOptions& options = {});
 Tensor astype(const TensorView& x, const AstypeOptions& options = {});
 // options.value everywhere, converted as astype does. x gives shape, dtype and device; it is not

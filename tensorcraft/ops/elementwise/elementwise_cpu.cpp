@@ -86,8 +86,10 @@ void convert(const TensorView& to, const TensorView& from) {
 }
 
 void convert(const Problem& q) {
-  // An integer becomes a float by way of float32 anyway.
-  const bool by_float = is_floating(q.a.dtype()) || is_floating(q.out.dtype());
+  const DType from = q.a.dtype(), to = q.out.dtype();
+  // A float would round an integer of 32 bits or more before a bfloat16 does.
+  const bool is_exact = dtype_bytes(from) < 4 || to != DType::bfloat16;
+  const bool by_float = is_floating(from) || (is_floating(to) && is_exact);
   by_float ? convert<float>(q.out, q.a) : convert<int64_t>(q.out, q.a);
 }
 
