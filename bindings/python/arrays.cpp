@@ -3,7 +3,7 @@
 
 #include "arguments.hpp"
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/op/host/element_bits.hpp"
+#include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/ops/all.hpp"
 
 #include <nanobind/ndarray.h>
@@ -301,13 +301,8 @@ bool is_bool(nb::handle object) {
 PyTensor to_scalar(nb::handle number, DType dtype) {
   Tensor result(dtype, {}, Device::cpu());
   if (PyFloat_Check(number.ptr()) || is_floating(dtype)) {
-    Number value = to_double(number, "number");
-    if (int is_beyond = 0; PyLong_Check(number.ptr())) {
-      const int64_t whole = PyLong_AsLongLongAndOverflow(number.ptr(), &is_beyond);
-      if (!is_beyond) value = whole;
-    }
-    const uint64_t bits = host::element_bits(dtype, value);
-    std::memcpy(result.data(), &bits, dtype_bytes(dtype));
+    const double value = to_double(number, "number");
+    host::Elements(result.view()).set(0, value);
     return own(std::move(result), {});
   }
   const int64_t value = to_int64(number, "number");
@@ -334,11 +329,9 @@ PyTensor from_float64(nb::handle array, DType dtype) {
   const nb::object shape = array.attr("shape");  // `kept` has an axis where this has none
   Tensor result(dtype, to_dims(shape), Device::cpu());
   const auto* from = static_cast<const double*>(b.buf);
+  const host::Elements to(result.view());
   const int64_t n = result.view().size();
-  with_element_type(dtype, [&]<class T>(T*) {
-    T* to = static_cast<T*>(result.data());
-    for (int64_t i = 0; i < n; ++i) to[i] = host::element_of<T>(from[i]);
-  });
+  for (int64_t i = 0; i < n; ++i) to.set(i, from[i]);
   return own(std::move(result), {});
 }
 

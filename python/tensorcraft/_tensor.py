@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from . import _ops
 from . import _tensorcraft as native
+from ._conversion import converted, was_float64
 from ._tensorcraft import DType, Tensor
 from ._typing import DTypeLike
 from .errors import OutOfMemory, TensorCraftTypeError, TensorCraftValueError
@@ -35,7 +36,7 @@ def asarray(obj: Any, dtype: Any = None, device: str | None = None, copy: bool |
     plain = is_plain(obj)
     if plain and copy is False:
         raise TensorCraftValueError("asarray: copy=False, but a list or a number has no memory to share")
-    source = native.from_any(obj) if wanted is None else _read_as(wanted, obj)
+    source = native.from_any(obj) if wanted is None else converted(obj, wanted, plain)
     if device is None:
         device = native.default_device() if plain else source.device
     result = source._to(device)
@@ -43,33 +44,10 @@ def asarray(obj: Any, dtype: Any = None, device: str | None = None, copy: bool |
         result = _ops.astype(result, wanted)
     if plain:
         return result
-    shares = result.data_ptr == source.data_ptr and source.dtype == result.dtype and not _was_float64(obj)
+    shares = result.data_ptr == source.data_ptr and source.dtype == result.dtype and not was_float64(obj)
     if copy is False and not shares:
         raise TensorCraftValueError("asarray: copy=False, but the dtype or device asked for needs a copy")
     return _ops.copy(result) if copy and shares else result
-
-
-def _was_float64(obj: Any) -> bool:
-    return str(getattr(obj, "dtype", "")).endswith("float64")
-
-
-def _read_as(wanted: DType, obj: Any) -> Tensor:
-    """`obj` as a Tensor; float64 and lists of floats in the dtype asked for, others in theirs."""
-    import numpy as np
-
-    if not is_plain(obj):
-        if not _was_float64(obj) or str(getattr(obj, "device", "cpu")) != "cpu":
-            return native.from_any(obj)
-        return native.from_float64(np.asarray(obj), wanted)
-    try:
-        array = np.asarray(obj)
-        if wanted.kind == "f":  # integers beyond 64 bits too
-            array = array if array.dtype.kind in "fib" and array.itemsize <= 8 else np.asarray(obj, np.float64)
-        elif array.dtype.kind != "f":
-            array = np.asarray(obj, wanted.name)
-    except (OverflowError, ValueError) as error:  # a number that does not fit, a ragged list
-        raise TensorCraftValueError(f"asarray: {error}") from None
-    return native.from_float64(array, wanted) if array.dtype == np.float64 else native.from_any(array)
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:

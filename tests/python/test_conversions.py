@@ -129,7 +129,6 @@ def test_the_cases_that_users_met(device: str) -> None:
     # A number beside an array becomes the array's dtype by the same rule.
     one = tc.zeros((), "bfloat16", device) + (1 + 2**-8 + 2**-40)
     assert one.dtype is tc.bfloat16 and one.item() == 1.0078125
-    assert (tc.zeros((), "bfloat16", device) + (2**60 + 2**52 + 1)).item() == 2.0**60 + 2.0**53
 
 
 def test_python_integers_that_a_dtype_has_not_are_refused_in_lists_and_assignments(device: str) -> None:
