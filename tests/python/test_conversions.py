@@ -154,14 +154,14 @@ def test_float64_of_torch_is_taken_with_a_dtype() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_the_sign_of_a_nan_is_seen(dtype: str, device: str) -> None:
-    bits = np.array([0xFE00, 0x7E00, 0xFFFF, 0x8000], np.uint16).view(np.int16)
-    if dtype == "float32":
-        x = tc.asarray((np.array([0xFFC00000, 0x7FC00000, 0xFF800001, 0x80000000], np.uint32)).view(np.float32), device=device)
-    else:
-        # A bfloat16 has its NaNs elsewhere.
-        bits = bits if dtype == "float16" else np.array([0xFFC0, 0x7FC0, 0xFFFF, 0x8000], np.uint16).view(np.int16)
-        x = tc.asarray(bits, device=device)._with_dtype(dtype)
+    patterns = {
+        "float32": np.array([0xFFC00000, 0x7FC00000, 0xFF800001, 0x80000000], np.uint32).view(np.int32),
+        "float16": np.array([0xFE00, 0x7E00, 0xFFFF, 0x8000], np.uint16).view(np.int16),
+        "bfloat16": np.array([0xFFC0, 0x7FC0, 0xFFFF, 0x8000], np.uint16).view(np.int16),
+    }
+    x = tc.asarray(patterns[dtype], device=device)._with_dtype(dtype)
     assert tc.isnan(x).tolist() == [True, True, True, False]
-    for variant in [None, *(["reference"] if device == "cpu" else [])]:
+    variants: list[Any] = [None, "reference"] if device == "cpu" else [None]
+    for variant in variants:
         assert tc.signbit(x, variant=variant).tolist() == [True, False, True, True]
     assert tc.copysign(tc.ones_like(x), x).tolist() == [-1, 1, -1, -1]
