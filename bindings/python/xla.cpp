@@ -258,6 +258,7 @@ xla::Code code_of(ErrorKind kind) {
     case ErrorKind::type:
     case ErrorKind::index:
     case ErrorKind::key:
+    case ErrorKind::axis:
       return xla::Code::invalid_argument;
     case ErrorKind::out_of_memory:
       return xla::Code::resource_exhausted;

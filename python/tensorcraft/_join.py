@@ -13,7 +13,7 @@ from ._dtypes import promoted
 from ._tensor import asarray, is_plain
 from ._tensorcraft import DType, Tensor
 from ._typing import ArrayLike, StreamLike
-from .errors import TensorCraftTypeError, TensorCraftValueError
+from .errors import TensorCraftAxisError, TensorCraftTypeError, TensorCraftValueError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,7 +59,7 @@ def _joined(name: str, arrays: Any, axis: Any, new_axis: bool, out: Any, stream:
     dtype = promoted((t.dtype for t in tensors), name)
     rank = tensors[0].ndim + new_axis
     if rank == 0:
-        raise TensorCraftValueError("concat: arrays[0]: expected at least 1 dimension; stack() adds one")
+        raise TensorCraftAxisError("concat: arrays[0]: expected at least 1 dimension; stack() adds one")
     at = to_axis(axis, rank, name)
     sizes = [1 if new_axis else t.shape[at] if t.ndim == rank else 0 for t in tensors]
     shape = tuple(tensors[0].shape)

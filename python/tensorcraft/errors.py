@@ -7,6 +7,9 @@ from __future__ import annotations
 class Error(Exception):
     """Base of every TensorCraft exception."""
 
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+
 
 class TensorCraftValueError(Error, ValueError):
     """A value, shape, axis or name is not accepted."""
@@ -67,6 +70,13 @@ class DeviceLost(Error, RuntimeError):
     """The GPU failed for good in this process; the text has the first cause."""
 
 
+class KernelFault(Error, RuntimeError):
+    """The emulator saw a kernel do what no GPU allows; the text names kernel, block, thread and line.
+
+    A kernel of an operator does not: there it is a fault of TensorCraft, so please report it.
+    """
+
+
 class InternalError(Error, RuntimeError):
     """A fault of TensorCraft itself; please report it."""
 
@@ -86,6 +96,8 @@ _BY_KIND = {
     "compile": CompileError,
     "device_lost": DeviceLost,
     "internal": InternalError,
+    "axis": TensorCraftAxisError,
+    "kernel_fault": KernelFault,
 }
 
 

@@ -71,10 +71,9 @@ Dims broadcast_shapes(const Dims& a, const Dims& b) {
 }
 
 int normalize_axis(int64_t axis, int rank, const char* what, std::source_location where) {
-  if (rank == 0) fail({ErrorKind::value, where}, what, ": expected at least 1 axis, got a scalar");
+  if (rank == 0) fail({ErrorKind::axis, where}, what, ": expected at least 1 axis, got a scalar");
   if (axis < -rank || axis >= rank)
-    fail({ErrorKind::value, where}, what, ": axis must be in [", -rank, ", ", rank, "), got ",
-         axis);
+    fail({ErrorKind::axis, where}, what, ": axis must be in [", -rank, ", ", rank, "), got ", axis);
   return int(axis < 0 ? axis + rank : axis);
 }
 

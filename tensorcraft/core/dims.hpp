@@ -50,7 +50,7 @@ int64_t num_elements(const Dims& shape);
 Dims contiguous_strides(const Dims& shape);
 // The shape both broadcast to by NumPy's rule; fails with kind value naming both shapes.
 Dims broadcast_shapes(const Dims& a, const Dims& b);
-// axis in [-rank, rank) as an index from the front; else kind value, with `what` as its head.
+// axis in [-rank, rank) as an index from the front; else kind axis, with `what` as its head.
 int normalize_axis(int64_t axis, int rank, const char* what,
                    std::source_location where = std::source_location::current());
 

@@ -33,6 +33,10 @@ std::string_view to_string(ErrorKind kind) {
       return "device_lost";
     case ErrorKind::internal:
       return "internal";
+    case ErrorKind::axis:
+      return "axis";
+    case ErrorKind::kernel_fault:
+      return "kernel_fault";
   }
   return "unknown";
 }

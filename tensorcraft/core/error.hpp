@@ -26,6 +26,8 @@ enum class ErrorKind {
   compile,
   device_lost,
   internal,
+  axis,          // an axis is not there: both value and index in Python
+  kernel_fault,  // the emulator saw a kernel do what no GPU allows
 };
 
 // "value", "out_of_memory", ...

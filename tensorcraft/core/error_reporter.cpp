@@ -10,7 +10,7 @@ ErrorReporter::ErrorReporter(const std::exception& exception) : message_(excepti
   const ErrorKind kind = error ? error->kind() : ErrorKind::internal;
   kind_ = to_string(kind);
   is_refusal_ = kind == ErrorKind::value || kind == ErrorKind::type || kind == ErrorKind::index ||
-                kind == ErrorKind::key;
+                kind == ErrorKind::key || kind == ErrorKind::axis;
 }
 
 std::string ErrorReporter::line(std::string_view program) const {

@@ -191,7 +191,7 @@ void Cluster::switch_away() {
     if (Thread* next = next_runnable()) return switch_to(*next);
     if (async_ && async_->on_idle()) continue;
     if (!poll() && !wake_spinning())
-      end_with(std::make_exception_ptr(Error(ErrorKind::internal, deadlock())));
+      end_with(std::make_exception_ptr(Error(ErrorKind::kernel_fault, deadlock())));
   }
 }
 
@@ -281,7 +281,7 @@ std::string Cluster::place(const Thread& t) const {
 void Cluster::fault(const Thread& thread, std::string what, const SourceLine* line) {
   std::string message = join("simt: ", launch_.name, ": ", place(thread), ": ", what);
   if (line) message += join(" (", short_path(line->file_name()), ":", line->line(), ")");
-  end_with(std::make_exception_ptr(Error(ErrorKind::internal, message)));
+  end_with(std::make_exception_ptr(Error(ErrorKind::kernel_fault, message)));
   __builtin_unreachable();
 }
 

@@ -21,9 +21,9 @@ struct Launch {
 // Runs every thread of the grid and returns when all are done. Blocks (clusters, if they have more
 // than one block) run in parallel over OS threads, the threads of a cluster in turn on one. Kind
 // value for a launch that a GPU would refuse; a fault of the kernel (a barrier some threads never
-// reach, shared memory beyond the declared size, a race in the race build, ...) is kind internal,
-// its text naming kernel, block, thread and source line. The first fault ends the launch. An error
-// that the kernel's own code throws passes through.
+// reach, shared memory beyond the declared size, a race in the race build, ...) is kind
+// kernel_fault, its text naming kernel, block, thread and source line. The first fault ends the
+// launch. An error that the kernel's own code throws passes through.
 void launch(const Launch& launch, Body body, const void* params);
 
 // Whether this is the race library, which sees the accesses of kernels compiled with

@@ -63,7 +63,7 @@ TEST(Dims, NormaliseAnAxisFromEitherEnd) {
   EXPECT_EQ(normalize_axis(-1, 3, "sum"), 2);
   EXPECT_EQ(normalize_axis(0, 3, "sum"), 0);
   const auto past_the_end = [] { normalize_axis(5, 2, "softmax"); };
-  expect_error(ErrorKind::value, past_the_end, "softmax: axis must be in [-2, 2), got 5");
+  expect_error(ErrorKind::axis, past_the_end, "softmax: axis must be in [-2, 2), got 5");
   EXPECT_THROW(normalize_axis(-3, 2, "softmax"), Error);
 }
 

@@ -19,10 +19,12 @@ TEST(ErrorReporter, HasTheKindAndTheSentence) {
 
 TEST(ErrorReporter, TellsARefusalFromWhatTheMachineLacks) {
   const auto refuses = [](ErrorKind kind) { return ErrorReporter(Error(kind, "")).is_refusal(); };
-  for (const ErrorKind kind : {ErrorKind::value, ErrorKind::type, ErrorKind::index, ErrorKind::key})
+  for (const ErrorKind kind :
+       {ErrorKind::value, ErrorKind::type, ErrorKind::index, ErrorKind::key, ErrorKind::axis})
     EXPECT_TRUE(refuses(kind)) << to_string(kind);
-  for (const ErrorKind kind : {ErrorKind::unsupported, ErrorKind::out_of_memory, ErrorKind::io,
-                               ErrorKind::not_found, ErrorKind::device_lost, ErrorKind::internal})
+  for (const ErrorKind kind :
+       {ErrorKind::unsupported, ErrorKind::out_of_memory, ErrorKind::io, ErrorKind::not_found,
+        ErrorKind::device_lost, ErrorKind::internal, ErrorKind::kernel_fault})
     EXPECT_FALSE(refuses(kind)) << to_string(kind);
 }
 

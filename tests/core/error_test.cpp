@@ -43,9 +43,9 @@ TEST(Error, AtLineNamesAnotherLineAndKeepsKindAndText) {
 
 TEST(ErrorKind, EveryKindHasANameOfItsOwn) {
   std::set<std::string_view> names;
-  for (int kind = 0; kind <= int(ErrorKind::internal); ++kind)
+  for (int kind = 0; kind <= int(ErrorKind::kernel_fault); ++kind)
     names.insert(to_string(ErrorKind(kind)));
-  EXPECT_EQ(names.size(), size_t(ErrorKind::internal) + 1);
+  EXPECT_EQ(names.size(), size_t(ErrorKind::kernel_fault) + 1);
   EXPECT_FALSE(names.contains("unknown"));
 }
 

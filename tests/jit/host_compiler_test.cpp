@@ -140,7 +140,7 @@ TEST_F(HostKernel, FaultsNameKernelAndThread) {
       "TC_DEVICE void large(float* y) { y[0] = dynamic_shared<Tile>().values[0]; }",
       "large(float* y)");
   std::vector<float> y(1);
-  expect_error_with(ErrorKind::internal, "large: block (0, 0, 0)",
+  expect_error_with(ErrorKind::kernel_fault, "large: block (0, 0, 0)",
                     [&] { large({.grid = {1}, .block = {32}, .shared_bytes = 16}, simt_view(y)); });
 }
 

@@ -208,7 +208,7 @@ TEST(CumulativeProd, ARowOfFloatsIsNotCut) {
 TEST(CumulativeSum, WantsAnAxisThatIsThere) {
   const Tensor x(DType::float32, {2, 3});
   expect_error(
-      ErrorKind::index, [&] { cumulative_sum(x, {.axis = -3}); },
+      ErrorKind::axis, [&] { cumulative_sum(x, {.axis = -3}); },
       "cumulative_sum: axis must be in [-2, 2), got -3");
   expect_error(
       ErrorKind::value, [&] { cumulative_sum(x); }, "cumulative_sum: give axis: x has 2 axes");

@@ -101,7 +101,7 @@ TEST(PermuteDims, NeedsEachAxisOnce) {
       ErrorKind::value, [&] { permute_dims(x, {.axes = Dims{0, 1, -2}}); },
       std::string(text) + "[0, 1, -2]");
   expect_error(
-      ErrorKind::value, [&] { permute_dims(x, {.axes = Dims{0, 1, 3}}); },
+      ErrorKind::axis, [&] { permute_dims(x, {.axes = Dims{0, 1, 3}}); },
       "permute_dims: axes: axis must be in [-3, 3), got 3");
   EXPECT_EQ(permute_dims(x).shape(), (Dims{4, 3, 2}));
 }

@@ -127,7 +127,7 @@ TEST(Reduce, OfNoElements) {
 TEST(Reduce, RefusesAxesThatAreNotThere) {
   const Tensor x(DType::float32, {2, 3});
   expect_error(
-      ErrorKind::index, [&] { sum(x, {.axis = Dims{2}}); }, "sum: axis must be in [-2, 2), got 2");
+      ErrorKind::axis, [&] { sum(x, {.axis = Dims{2}}); }, "sum: axis must be in [-2, 2), got 2");
   expect_error(
       ErrorKind::value, [&] { mean(x, {.axis = Dims{1, -1}}); },
       "mean: axis -1 is named twice; each must be named once");

@@ -112,7 +112,7 @@ TEST(Scatter, RefusesWhatDoesNotFit) {
   Tensor x = floats({3, 2}, {0});
   const Tensor ids = indices({3, 1}, {0}), update = floats({3, 1}, {1});
   expect_error(
-      ErrorKind::value, [&] { scatter(floats({}, {0}), indices({}, {0}), floats({}, {0})); },
+      ErrorKind::axis, [&] { scatter(floats({}, {0}), indices({}, {0}), floats({}, {0})); },
       "scatter: x: expected at least 1 dimension");
   expect_error(
       ErrorKind::type, [&] { scatter(x, update, update); },

@@ -40,9 +40,9 @@ TEST(Topk, RefusesMoreThanThereAre) {
       ErrorKind::value, [&] { topk(x, {.k = 4}); },
       "topk: k must be in [0, 3], at most 64 and the size of axis 1, got 4");
   expect_error(
-      ErrorKind::value, [&] { topk(x, {.axis = 2}); }, "topk: axis must be in [-2, 2), got 2");
+      ErrorKind::axis, [&] { topk(x, {.axis = 2}); }, "topk: axis must be in [-2, 2), got 2");
   expect_error(
-      ErrorKind::value, [&] { topk(number); }, "topk: x must have an axis, got a single number");
+      ErrorKind::axis, [&] { topk(number); }, "topk: x must have an axis, got a single number");
 }
 
 TEST(Topk, WritesIndicesOnlyWhereTheyAreWanted) {

@@ -306,3 +306,28 @@ def test_a_kernel_without_arrays_runs_where_it_was_made_for() -> None:
     tc.kernel(text, "nothing(int n)", device="simt")[1, 1](3)
     with pytest.raises(tc.CompileError):
         tc.kernel("__global__ void f() { while", "f()", device="simt")[1, 1]()
+
+
+FAULTS = {
+    "a barrier that some threads never reach": (
+        "__global__ void k(float* y) {\n  if (threadIdx.x < 32)\n    __syncthreads();\n  else\n    __syncthreads();\n}",
+        0,
+        "barrier divergence",
+    ),
+    "dynamic shared memory that the launch does not give": (
+        '#include "tensorcraft/device/shared.cuh"\nstruct Tile { float values[64]; };\n'
+        + "__global__ void k(float* y) { y[0] = dynamic_shared<Tile>().values[0]; }",
+        16,
+        "lays out 256 bytes of dynamic shared memory, the launch gives 16",
+    ),
+}
+
+
+@on_simt
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_the_kernel_is_one_class(fault: str) -> None:
+    text, shared, said = FAULTS[fault]
+    with pytest.raises(tc.errors.KernelFault, match=said) as caught:
+        tc.kernel(text, "k(float* y)", device="simt")[1, 64, shared](np.zeros(64, np.float32))
+    assert isinstance(caught.value, RuntimeError) and not isinstance(caught.value, tc.errors.InternalError)
+    assert "block (0, 0, 0)" in str(caught.value) and "report" not in str(caught.value)

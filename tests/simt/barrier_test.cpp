@@ -18,7 +18,7 @@ std::string fault_of(Index3 block, Body body) {
   try {
     launch({.name = "k", .block = block}, body, nullptr);
   } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::internal);
+    EXPECT_EQ(e.kind(), ErrorKind::kernel_fault);
     return e.what();
   }
   return "no fault";

@@ -41,7 +41,7 @@ inline std::string fault_of(Launch l, Body body, const void* params = nullptr,
   try {
     run(l, body, params, options);
   } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::internal) << e.what();
+    EXPECT_EQ(e.kind(), ErrorKind::kernel_fault) << e.what();
     return e.what();
   }
   return "no fault";

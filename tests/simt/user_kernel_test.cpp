@@ -48,7 +48,7 @@ TEST(UserKernel, IsSeenByTheRaceLibrary) {
     run(false);
     ADD_FAILURE() << "the race was not seen";
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::internal);
+    EXPECT_EQ(error.kind(), ErrorKind::kernel_fault);
     const std::string text = error.what();
     EXPECT_NE(text.find("reverse.cu:8, while thread"), text.npos) << text;
     EXPECT_NE(text.find("reverse.cu:6; nothing orders the two"), text.npos) << text;

@@ -59,7 +59,7 @@ float* scratch(Slot slot, int64_t num_floats);
 // The rows of a tensor along one axis, which may have any strides.
 class Rows {
  public:
-  // Fails with kind type unless is_row_dtype(view.dtype()), kind value for rank 0 or a bad axis.
+  // Fails with kind type unless is_row_dtype(view.dtype()), kind axis for rank 0 or a bad axis.
   explicit Rows(const TensorView& view, int axis = -1);
 
   int64_t count() const { return count_; }

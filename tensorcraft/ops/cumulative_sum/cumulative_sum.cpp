@@ -93,12 +93,9 @@ int axis_of(const TensorView& x, const CumulativeSumOptions& o) {
   constexpr std::string_view name = kName<operation>;
   op::check_dtype(name, "x", x, kDtypes<operation>);
   const int rank = x.rank();
-  if (rank == 0) fail(ErrorKind::value, name, ": x must have an axis, got a single number");
+  if (rank == 0) fail(ErrorKind::axis, name, ": x must have an axis, got a single number");
   if (!o.axis && rank > 1) fail(ErrorKind::value, name, ": give axis: x has ", rank, " axes");
-  const int64_t axis = o.axis.value_or(0);
-  if (axis < -rank || axis >= rank)
-    fail(ErrorKind::index, name, ": axis must be in [", -rank, ", ", rank, "), got ", axis);
-  return int(axis < 0 ? axis + rank : axis);
+  return normalize_axis(o.axis.value_or(0), rank, name.data());
 }
 
 template <Operation operation>

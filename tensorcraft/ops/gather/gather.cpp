@@ -67,7 +67,7 @@ struct Take {
   using Options = TakeOptions;
   static constexpr std::string_view kName = "take";
   static int axis(const TensorView& x, const Options& o) {
-    if (x.rank() == 0) fail(ErrorKind::value, "take: x: expected at least 1 dimension");
+    if (x.rank() == 0) fail(ErrorKind::axis, "take: x: expected at least 1 dimension");
     if (!o.axis && x.rank() != 1)
       fail(ErrorKind::value, "take: axis must be given for an x of ", x.rank(), " dimensions");
     return normalize_axis(o.axis.value_or(0), x.rank(), "take");
@@ -109,7 +109,7 @@ struct TakeAlongAxis {
   using Options = TakeAlongAxisOptions;
   static constexpr std::string_view kName = "take_along_axis";
   static int axis(const TensorView& x, const Options& o) {
-    if (x.rank() == 0) fail(ErrorKind::value, "take_along_axis: x: expected at least 1 dimension");
+    if (x.rank() == 0) fail(ErrorKind::axis, "take_along_axis: x: expected at least 1 dimension");
     return normalize_axis(o.axis, x.rank(), "take_along_axis");
   }
   static Dims shape(const TensorView& x, const TensorView& indices, const Options& o) {

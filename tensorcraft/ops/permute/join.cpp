@@ -41,7 +41,7 @@ Dims joined_shape(const char* op, std::span<const TensorView> arrays, int axis) 
 int concat_axis(std::span<const TensorView> arrays, int64_t axis) {
   const int rank = first_of("concat", arrays).rank();
   if (rank == 0)
-    fail(ErrorKind::value, "concat: arrays[0]: expected at least 1 dimension; stack() adds one");
+    fail(ErrorKind::axis, "concat: arrays[0]: expected at least 1 dimension; stack() adds one");
   return normalize_axis(axis, rank, "concat");
 }
 

@@ -83,9 +83,7 @@ template <class Axes>
 unsigned axis_bits(std::string_view op, const Axes& axes, int rank) {
   unsigned bits = 0;
   for (const int64_t axis : axes) {
-    if (axis < -rank || axis >= rank)
-      fail(ErrorKind::index, op, ": axis must be in [", -rank, ", ", rank, "), got ", axis);
-    const unsigned bit = 1u << (axis < 0 ? axis + rank : axis);
+    const unsigned bit = 1u << normalize_axis(axis, rank, op.data());
     if (bits & bit)
       fail(ErrorKind::value, op, ": axis ", axis, " is named twice; each must be named once");
     bits |= bit;

@@ -50,7 +50,7 @@ struct VarOptions {
 // All take any shape and strides; out has the shape of x without the reduced axes, or with size 1
 // in their place, and any strides. Floats are float32, float16 and bfloat16, computed in float32
 // and rounded once; integers int8, int16, int32, int64 and uint8. Results repeat to the bit. An
-// axis outside x is an error of kind index, one named twice of kind value.
+// axis outside x is an error of kind axis, one named twice of kind value.
 
 // Floats give their dtype, integers and bool int64, which wraps. `dtype` is another type of the
 // result: a float, and of integers and bool an integer too, which keeps the low bits; kind type for

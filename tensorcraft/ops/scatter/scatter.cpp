@@ -64,7 +64,7 @@ const op::HostVariant<Problem> kHost[] = {
 };
 
 int checked_axis(const TensorView& x, const ScatterOptions& o) {
-  if (x.rank() == 0) fail(ErrorKind::value, "scatter: x: expected at least 1 dimension");
+  if (x.rank() == 0) fail(ErrorKind::axis, "scatter: x: expected at least 1 dimension");
   return normalize_axis(o.axis, x.rank(), "scatter");
 }
 

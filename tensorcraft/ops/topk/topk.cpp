@@ -42,7 +42,7 @@ const op::HostVariant<Problem> kHost[] = {
 
 Dims result_shape(const TensorView& x, const TopkOptions& o, int& axis) {
   op::check_dtype("topk", "x", x, {DType::float32, DType::float16, DType::bfloat16});
-  if (x.rank() == 0) fail(ErrorKind::value, "topk: x must have an axis, got a single number");
+  if (x.rank() == 0) fail(ErrorKind::axis, "topk: x must have an axis, got a single number");
   axis = normalize_axis(o.axis, x.rank(), "topk");
   if (o.k < 0 || o.k > kMaxK || o.k > x.shape(axis))
     fail(ErrorKind::value, "topk: k must be in [0, ", std::min(int64_t(kMaxK), x.shape(axis)),
