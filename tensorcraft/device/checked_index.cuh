@@ -23,4 +23,19 @@ TC_DEVICE bool is_index(int64_t index, int64_t size, [[maybe_unused]] const char
   return false;
 }
 
+// Element `element` of `what`, which lies in device memory too, if it is in [0, room], else the
+// nearer end; the emulator ends the launch with an error of kind value then, "OP: WHAT: element I
+// is COUNT, expected [0, ROOM], LIMIT".
+TC_DEVICE int64_t checked_count(int64_t count, int64_t room, [[maybe_unused]] int64_t element,
+                                [[maybe_unused]] const char* op, [[maybe_unused]] const char* what,
+                                [[maybe_unused]] const char* limit) {
+  if (count >= 0 && count <= room) return count;
+#if TC_PTX
+  ptx::trap_in_debug();
+#else
+  simt::fail_count(op, what, element, count, room, limit);
+#endif
+  return count < 0 ? 0 : room;
+}
+
 }  // namespace tensorcraft

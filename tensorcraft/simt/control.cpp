@@ -51,6 +51,12 @@ void fail_index(const char* op, const char* what, int64_t index, int64_t size) {
   fail(ErrorKind::index, op, ": ", what, " is ", index, ", expected [0, ", size, ")");
 }
 
+void fail_count(const char* op, const char* what, int64_t element, int64_t count, int64_t room,
+                const char* limit) {
+  fail(ErrorKind::value, op, ": ", what, ": element ", element, " is ", count, ", expected [0, ",
+       room, "], ", limit);
+}
+
 void setmaxnreg(int registers, bool increases, const SourceLine& line) {
   const WarpInstruction& instruction = increases ? kIncrease : kDecrease;
   warp_collective(instruction, ~0u, nullptr, nullptr, line);

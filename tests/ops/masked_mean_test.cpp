@@ -3,6 +3,7 @@
 
 #include "tensorcraft/cuda/device.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -33,6 +34,19 @@ TEST(MaskedMean, RefusesALengthOutsideTheSequence) {
   expect_error(
       ErrorKind::value, [&] { masked_mean(x, lengths, {.variant = "reference"}); },
       "masked_mean: lengths: element 1 is -1, expected [0, 3], the steps of x");
+}
+
+TEST(MaskedMean, TheEmulatorRefusesALengthOutsideTheSequence) {
+  if (test::places().size() < 2) GTEST_SKIP() << "no SIMT device in this build";
+  const Device d = Device::simt();
+  const Tensor x(DType::float32, {2, 3, 2}, d);
+  for (const char* variant : {"naive", "block"})
+    for (const int64_t wrong : {4, -1}) {
+      const Tensor lengths = Tensor::from(std::vector<int64_t>{3, wrong}, {2}).to(d);
+      expect_error(
+          ErrorKind::value, [&] { masked_mean(x, lengths, {.variant = variant}); },
+          join("masked_mean: lengths: element 1 is ", wrong, ", expected [0, 3], the steps of x"));
+    }
 }
 
 TEST(MaskedMean, NamesTheBatchThatDiffers) {

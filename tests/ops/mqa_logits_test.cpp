@@ -153,6 +153,23 @@ TEST(MqaLogits, HeadsThatFillUpAnInstructionAddNothing) {
   });
 }
 
+TEST(MqaLogits, ALengthBeyondTheTableIsAnErrorOfTheHost) {
+  const Paged paged;
+  each_variant([&](Device d, std::string_view variant) {
+    const Tensor keys = astype(paged.keys, {.dtype = DType::bfloat16}).to(d);
+    expect_error(
+        ErrorKind::value,
+        [&] {
+          mqa_logits(paged.q.to(d), keys, paged.weights.to(d),
+                     {.block_tables = integers(paged.table, {3, 4}, d),
+                      .lengths = integers({64, 0, 65}, {3}, d),
+                      .variant = variant});
+        },
+        "mqa_logits: lengths: element 2 is 65, expected [0, 64], the keys that a row of "
+        "block_tables has room for");
+  });
+}
+
 TEST(MqaLogits, ABlockThatKLacksIsAnErrorOfTheHost) {
   Paged paged;
   paged.keys = normal_tensor({7, Paged::kPage, Paged::kDim}, DType::bfloat16, 4);

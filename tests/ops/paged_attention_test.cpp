@@ -293,6 +293,22 @@ TEST(PagedAttention, ABlockOutsideTheCacheIsRefusedByWhatTheHostSees) {
   }
 }
 
+TEST(PagedAttention, ALengthBeyondTheTableIsRefusedByWhatTheHostSees) {
+  PagedBatch batch{.lengths = {20, 40}};
+  batch.fill(1);
+  const Tensor q = normal_tensor({2, 4, 64}, DType::float32, 9);
+  const int room = batch.width() * batch.block_size;
+  for (const int wrong : {room + 1, 1 << 30}) {
+    batch.lengths[1] = wrong;
+    each_paged_variant([&](Device place, std::string_view variant) {
+      expect_error(
+          ErrorKind::value, [&] { batch.run(q, place, variant); },
+          join("paged_attention: lengths: element 1 is ", wrong, ", expected [0, ", room,
+               "], the keys that a row of block_tables has room for"));
+    });
+  }
+}
+
 // Ragged tokens over pages, as chunked prefill has them, are the decodes one after another.
 TEST(PagedAttention, AChunkOfTokensEqualsTheirDecodes) {
   PagedBatch batch{.lengths = {137, 21, 150}, .dtype = DType::float16};

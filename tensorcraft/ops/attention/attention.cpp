@@ -384,7 +384,7 @@ const op::Definition<Problem, Options> kDefinition{
                     "hide the keys after each query, or bool (batch,): of which requests"),
          op::option("key_lengths", &Options::key_lengths,
                     "int32 or int64 (batch,): how many keys are in use, the first ones; negative "
-                    "counts as 0"),
+                    "counts as 0, more than there are as all"),
          op::option("window", &Options::window,
                     "(left, right): keys before and after a query's own that it sees; -1: "
                     "all"),

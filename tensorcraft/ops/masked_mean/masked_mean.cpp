@@ -57,7 +57,7 @@ const op::Definition<Problem, MaskedMeanOptions> kDefinition{
     .details =
         "out[b, :] = sum(x[b, 0 .. lengths[b], :]) / lengths[b], zeros where the length is 0. Sums "
         "are float32; steps beyond a length are not read. A length outside [0, steps] is a "
-        "ValueError on the CPU; on a GPU the nearer end is taken.",
+        "ValueError on cpu and simt; on a GPU the nearer end is taken.",
     .inputs = {{"x", "[batch, steps, dim]; float32, float16 or bfloat16"},
                {"lengths", "[batch], int32 or int64"}},
     .out_doc = "[batch, dim], dtype of x",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/base.h"
+#include "tensorcraft/device/checked_index.cuh"
 
 namespace tensorcraft::kernel::masked_mean {
 
@@ -21,7 +21,7 @@ inline constexpr int kLanes = 32;  // columns of a block of rung block: one for 
 template <class Length>
 TC_DEVICE int64_t valid_steps(const Params& p, int64_t b) {
   const int64_t length = static_cast<const Length*>(p.lengths)[b * p.lengths_stride];
-  return length < 0 ? 0 : length > p.steps ? p.steps : length;
+  return checked_count(length, p.steps, b, "masked_mean", "lengths", "the steps of x");
 }
 
 }  // namespace tensorcraft::kernel::masked_mean

@@ -24,7 +24,7 @@ struct Naive {
  private:
   template <class T>
   TC_DEVICE static float logit(const Params& p, int64_t b, int64_t i, int j) {
-    const KeyRange range = keys_of(p, b, i);
+    const KeyRange range = checked_keys_of(p, b, i);
     if (j < range.begin || j >= range.end) return -kInfinity;
     const KeyPlace place = place_of(p, b, j);
     if (!is_there(p, place)) return -kInfinity;

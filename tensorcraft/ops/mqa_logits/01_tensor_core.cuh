@@ -172,7 +172,7 @@ struct TensorCore {
       weights[i] = p.weights[offset(p.weights_strides, b, first_row + i / p.heads) +
                              i % p.heads * p.weights_strides.head];
     for (int i = int(threadIdx.x); i < count; i += C.threads)
-      ranges[i] = keys_of(p, b, first_row + i);
+      ranges[i] = checked_keys_of(p, b, first_row + i);
     __syncthreads();
     return {heads, weights, ranges, count, words};
   }

@@ -5,6 +5,14 @@
 
 namespace tensorcraft::kernel::mqa_logits {
 
+// keys_of(), where the emulator refuses a length that the row of the table has no room for.
+TC_DEVICE KeyRange checked_keys_of(const Params& p, int64_t b, int64_t i) {
+  if (p.lengths.data)
+    checked_count(p.lengths.at(b, 0) < 0 ? 0 : p.lengths.at(b, 0), p.keys, b, "mqa_logits",
+                  "lengths", "the keys that a row of block_tables has room for");
+  return keys_of(p, b, i);
+}
+
 // Whether k has the block that a table names; if not its key is not read.
 TC_DEVICE bool is_there(const Params& p, const KeyPlace& place) {
   return is_index(place.block, p.blocks, "mqa_logits", "an entry of block_tables");

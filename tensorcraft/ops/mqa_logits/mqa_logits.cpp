@@ -199,8 +199,9 @@ const op::Definition<Problem, Options> kDefinition{
         "one gives -inf alone. Sums are float32, relu keeps NaN. What no query sees has no effect, "
         "NaN included. A logit has the same bits whatever else is in the batch, in pages or not. A "
         "block that a query sees and that k lacks is an IndexError on the CPU; a GPU gives its "
-        "keys -inf. A graph may be replayed with other contents of all arrays, ranges, tables and "
-        "lengths included.",
+        "keys -inf. A length that a row of block_tables has no room for is a ValueError on cpu and "
+        "simt; a GPU takes it as that room. A graph may be replayed with other contents of all "
+        "arrays, ranges, tables and lengths included.",
     .inputs = {{"q",
                 "(queries, heads, head_dim), or with pages (batch, [queries,] heads, "
                 "head_dim): float8_e4m3fn, float16, bfloat16 or float32"},

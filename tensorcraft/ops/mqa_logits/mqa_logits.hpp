@@ -33,8 +33,9 @@ struct MqaLogitsOptions {
 // Any strides. Ranges are cut to the keys in use; an empty one gives a row of -inf. Sums are
 // float32; relu keeps NaN. What no query sees has no effect, NaN included. A logit has the same
 // bits whatever else is in the batch, in pages or not. Blocks outside k are an error of kind index
-// on a host device; a GPU gives their keys -inf. Ranges, tables and lengths are read on the device,
-// so that a captured graph serves growing sequences.
+// on a host device; a GPU gives their keys -inf. Lengths that a row of the table has no room for
+// are an error of kind value on a host device; a GPU takes them as its room. Ranges, tables and
+// lengths are read on the device, so that a captured graph serves growing sequences.
 void mqa_logits(const TensorView& out, const TensorView& q, const TensorView& k,
                 const TensorView& weights, const MqaLogitsOptions& options = {});
 Tensor mqa_logits(const TensorView& q, const TensorView& k, const TensorView& weights,

@@ -16,10 +16,13 @@ namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-// Every block that a query sees.
-void check_blocks(const Params& p) {
+// Lengths, and every block that a query sees.
+void check_pages(const Params& p) {
   if (!p.tables.data) return;
-  for (int64_t b = 0; b < p.batch; ++b)
+  for (int64_t b = 0; b < p.batch; ++b) {
+    if (const int64_t length = p.lengths.at(b, 0); length > p.keys)
+      fail(ErrorKind::value, "mqa_logits: lengths: element ", b, " is ", length, ", expected [0, ",
+           p.keys, "], the keys that a row of block_tables has room for");
     for (int64_t i = 0; i < p.queries; ++i) {
       const KeyRange range = keys_of(p, b, i);
       for (int j = range.begin; j < range.end; j += p.block_size - j % p.block_size)
@@ -28,6 +31,7 @@ void check_blocks(const Params& p) {
                " of request ", b, " is ", block, ", expected [0, ", p.blocks,
                "), the blocks of k; entries behind the keys that queries see may hold anything");
     }
+  }
 }
 
 float scale_of(const Params& p, const KeyPlace& place) {
@@ -95,7 +99,7 @@ void compute_reference(const Params& p, int64_t b, int64_t i) {
 
 void cpu(const Problem& problem) {
   const Params& p = problem.params;
-  check_blocks(p);
+  check_pages(p);
   const int64_t chunks = div_ceil(int64_t(p.keys), kChunk);
   host::parallel_for(int64_t(p.batch) * p.queries * chunks, 1, [&](int64_t first, int64_t last) {
     for (int64_t at = first; at < last; ++at) {
@@ -108,7 +112,7 @@ void cpu(const Problem& problem) {
 
 void reference(const Problem& problem) {
   const Params& p = problem.params;
-  check_blocks(p);
+  check_pages(p);
   host::with_element_type(problem.dtype, [&]<class T>(T*) {
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, f16> || std::is_same_v<T, bf16> ||
                   std::is_same_v<T, e4m3>)

@@ -302,9 +302,11 @@ const op::Definition<Problem, Options> kDefinition{
         "sees no key gives 0 and an lse of -inf, or the sink. What lies behind lengths or in pages "
         "that no query sees has no effect, NaN included, and entries of the table behind the keys "
         "in use may hold anything. A block that a query sees and that the cache lacks is an "
-        "IndexError on the CPU; a GPU does not read it. The bits of a request do not depend on "
-        "what else is in the batch. A graph may be replayed with other contents of all arrays, "
-        "lengths, block_tables and cu_seqlens_q included: grids depend on shapes alone.",
+        "IndexError on the CPU; a GPU does not read it. A length that a row of block_tables has no "
+        "room for is a ValueError on cpu and simt; a GPU takes it as that room. The bits of a "
+        "request do not depend on what else is in the batch. A graph may be replayed with other "
+        "contents of all arrays, lengths, block_tables and cu_seqlens_q included: grids depend on "
+        "shapes alone.",
     .inputs = {{"q", "(batch, heads, head_dim), (batch, queries, heads, head_dim), or ragged"},
                {"k_cache", "keys in pages: float32, float16, bfloat16, float8_e4m3fn or int8"}},
     .options = {op::positional(op::option("v_cache", &Options::v_cache,

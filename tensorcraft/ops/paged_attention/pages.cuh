@@ -8,8 +8,11 @@ namespace tensorcraft::kernel::paged_attention {
 
 // Keys in use of request b: those that its table has room for at most.
 TC_DEVICE int length_of(const Params& p, int b) {
-  return clamped(integer_at(p.lengths, b * p.lengths_step, p.wide_lengths), 0,
-                 p.block_size * p.table_size);
+  const int64_t length = integer_at(p.lengths, b * p.lengths_step, p.wide_lengths);
+  const int room = p.block_size * p.table_size;
+  checked_count(length < 0 ? 0 : length, room, b, "paged_attention", "lengths",
+                "the keys that a row of block_tables has room for");
+  return clamped(length, 0, room);
 }
 
 // Where keys and values lie that are read through a table of pages. How a key is found is all that

@@ -20,9 +20,12 @@ inline int64_t block_of(const Params& p, int64_t b, int64_t j) {
 
 // The queries of request b: tokens from `first` on.
 inline Request request_of(const Params& p, int64_t b) {
-  Request r{b * p.queries, p.queries,
-            clamped(integer_at(p.lengths, b * p.lengths_step, p.wide_lengths), 0,
-                    p.block_size * p.table_size)};
+  const int64_t length = integer_at(p.lengths, b * p.lengths_step, p.wide_lengths);
+  const int room = p.block_size * p.table_size;
+  if (length > room)
+    fail(ErrorKind::value, "paged_attention: lengths: element ", b, " is ", length,
+         ", expected [0, ", room, "], the keys that a row of block_tables has room for");
+  Request r{b * p.queries, p.queries, clamped(length, 0, room)};
   if (!p.starts) return r;
   const int64_t begin = integer_at(p.starts, b * p.starts_step, p.wide_starts),
                 end = integer_at(p.starts, (b + 1) * p.starts_step, p.wide_starts);
