@@ -89,7 +89,7 @@ void register_values(nb::class_<Event>& events) {
           "value"_a, nb::kw_only(), "timeout"_a.none() = nb::none(),
           "Waits until the count is at least `value`.")
       .def(
-          "set", [](Event& e, nb::handle value) { e.set(to_value(value)); }, "value"_a = 1,
+          "set", [](Event& e, nb::handle value) { e.set(to_value(value)); }, "value"_a.none() = 1,
           "Makes the count `value` at once.")
       .def(
           "reset",
@@ -152,6 +152,7 @@ void write_value(nb::handle flag, nb::handle value, nb::handle stream) {
 void register_event(nb::module_& m) {
   nb::class_<Event> events(
       m, "Event",
+      "Event(device='cuda', timing=False)\n--\n\n"  // which inspect.signature reads
       "A point in a stream, and a count that streams and the host raise and wait for: a wait for a "
       "value may be enqueued before the value is recorded. On \"cpu\" and \"simt\" there is the "
       "count alone, and the calling thread waits.");
@@ -185,6 +186,8 @@ void register_event(nb::module_& m) {
   for (const char* name : {"record", "wait"})
     refuse_others(events, name, "takes one tc.Stream, or a value, stream= and, to wait, timeout=");
   refuse_others(events, "synchronize", "takes nothing, or a value and timeout=");
+  refuse_others(events, "set", "takes one argument, value");
+  refuse_others(events, "reset", "takes one argument, stream, by name");
   events.def_static("elapsed_ms", [](const nb::args&, const nb::kwargs&) -> float {
     fail(ErrorKind::type, "elapsed_ms: takes two events made with timing=True");
   });

@@ -186,7 +186,7 @@ void register_pool(nb::module_& m) {
   m.def("memory_trim", &trim, "device"_a.none(), "What tc.memory.trim calls.");
   m.def("memory_set_quota", &set_quota, "bytes"_a.none(), "device"_a.none(),
         "What tc.memory.set_quota calls.");
-  m.def("memory_pinned", &pinned, "shape"_a, "dtype"_a.none(), "device"_a.none(),
+  m.def("memory_pinned", &pinned, "shape"_a.none(), "dtype"_a.none(), "device"_a.none(),
         "What tc.memory.pinned calls.");
   m.def("memory_snapshot", &snapshot, "device"_a.none(), "What tc.memory.snapshot calls.");
   nb::class_<PoolObject>(m, "MemoryPool", "What tc.MemoryPool calls.")

@@ -60,7 +60,9 @@ PyStream::~PyStream() {
 
 void register_stream(nb::module_& m) {
   nb::class_<PyStream> streams(
-      m, "Stream", "An order of work on one CUDA device; `with stream:` makes it current.");
+      m, "Stream",
+      "Stream(device='cuda', priority=0)\n--\n\n"  // which inspect.signature reads
+      "An order of work on one CUDA device; `with stream:` makes it current.");
   streams
       .def(
           "__init__",
@@ -71,7 +73,7 @@ void register_stream(nb::module_& m) {
                    "Stream: priority must be 0, that of other streams, to 100, got ", wanted);
             new (s) PyStream(cuda_index(device), int(wanted));
           },
-          "device"_a.none() = "cuda", "priority"_a = 0)
+          "device"_a.none() = "cuda", "priority"_a.none() = 0)
       .def(
           "synchronize",
           [](const PyStream& s) {

@@ -15,6 +15,7 @@ from . import _ops, cache, dispatch, errors, linalg, memory, sparse
 from . import _tensorcraft as _native
 from ._arguments import broadcast_shapes
 from ._creation import eye, meshgrid, tril, triu
+from ._devices import default_device, device_info, devices, set_default_device, synchronize
 from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
 from ._explain import Explanation, explain, ops
 from ._indexing import nonzero
@@ -71,7 +72,7 @@ from ._tensor import (
 from ._tensor import (
     install as _install,
 )
-from ._tensorcraft import DType, Tensor, default_device, device_info, devices, set_default_device
+from ._tensorcraft import DType, Tensor
 from ._transfer import Copy, LaneStatistics, TransferEngine
 from ._tune import TuningResult, tune
 from ._weights import load_safetensors
@@ -100,11 +101,6 @@ e = _math.e
 """The base of `tc.exp` and `tc.log`."""
 newaxis = None
 """In a key: a new axis of size 1."""
-
-
-def synchronize(device: str | None = None) -> None:
-    """Waits for all work on a device; None is the default device."""
-    _native.synchronize(default_device() if device is None else device)
 
 
 __all__ = [

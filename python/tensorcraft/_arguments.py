@@ -29,6 +29,33 @@ def to_index(value: Any, what: str) -> int:
         raise TensorCraftTypeError(f"{what} must be an integer, got {type(value).__name__}") from None
 
 
+def to_list(value: Any, what: str, items: str) -> list[Any]:
+    """The items of a list or another iterable; `what` names it in the error, `items` what it holds."""
+    try:
+        return list(value)
+    except TypeError:
+        raise TensorCraftTypeError(f"{what} must be a list of {items}, got {type(value).__name__}") from None
+
+
+def to_flag(value: Any, what: str) -> bool:
+    """True or False, of Python or NumPy."""
+    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise TensorCraftTypeError(f"{what} must be True or False, got {type(value).__name__}")
+
+
+def to_number(value: Any, what: str) -> float:
+    """A real number of any kind as float."""
+    try:
+        if isinstance(value, str):
+            raise TypeError
+        return float(value)
+    except TypeError:
+        raise TensorCraftTypeError(f"{what} must be a number, got {type(value).__name__}") from None
+    except OverflowError:
+        raise TensorCraftValueError(f"{what} does not fit float64") from None
+
+
 def to_axis(axis: Any, rank: int, name: str) -> int:
     """An axis of a tensor with `rank` dimensions, counted from the first; -1 is the last."""
     position = to_index(axis, f"{name}: axis")

@@ -85,7 +85,7 @@ def dtypes_of(kind: Any) -> tuple[DType, ...]:
         return (DType.bool_, *_KINDS["numeric"])
     kinds = kind if isinstance(kind, tuple) else (kind,)
     for one in kinds:
-        if one not in _KINDS:
+        if not isinstance(one, str) or one not in _KINDS:
             raise TensorCraftValueError(f"no kind of dtypes is named {one!r}; there are {', '.join(_KINDS)}")
     return tuple(dict.fromkeys(dtype for one in kinds for dtype in _KINDS[one]))
 
@@ -94,7 +94,10 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     """Is the dtype of a kind? A kind is a name such as "integral", a dtype, or a tuple of them."""
     wanted = native.to_dtype(dtype)
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    return any(wanted in dtypes_of(one) if one in _KINDS else native.to_dtype(one) == wanted for one in kinds)
+    return any(
+        wanted in dtypes_of(one) if isinstance(one, str) and one in _KINDS else native.to_dtype(one) == wanted
+        for one in kinds
+    )
 
 
 def _wider(a: DType, b: DType) -> DType | None:

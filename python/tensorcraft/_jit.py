@@ -35,6 +35,8 @@ class JitModule:
     """
 
     def __init__(self, module: native.JitModule) -> None:
+        if not isinstance(module, native.JitModule):
+            raise TensorCraftTypeError("a tc.JitModule is not made by its class; use tc.load_jit")
         self._module = module
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 from . import _tensorcraft as native
+from ._arguments import to_list
 from .errors import Cancelled, Error, TensorCraftTypeError, TensorCraftValueError
 
 __all__ = ["Decision", "Scheduler", "Task"]
@@ -39,6 +40,8 @@ class Task(concurrent.futures.Future[Any]):
     """
 
     def __init__(self, scheduler: Scheduler, number: int, name: str) -> None:
+        if not isinstance(scheduler, Scheduler):
+            raise TensorCraftTypeError("a tc.Task is not made by its class; use Scheduler.submit")
         super().__init__()
         self._scheduler = weakref.ref(scheduler)  # which holds the task until it has ended
         self._answer: tuple[Any, BaseException | None] = (None, None)
@@ -142,6 +145,8 @@ class Scheduler:
         patience: float = 1.0,
         streams: int = 1,
     ) -> None:
+        if shares is not None and not isinstance(shares, Mapping):
+            raise TensorCraftTypeError(f"Scheduler: shares must be a dict by stream, got {type(shares).__name__}")
         self._native = native.Scheduler(
             device, memory, max_running, max_pending, _number(bandwidth), dict(shares or {}), _number(window),
             _number(patience), streams,
@@ -176,7 +181,9 @@ class Scheduler:
         Raises OutOfMemory: more memory than there is in all, or max_pending tasks of the class wait.
         ValueError: more traffic than one window of the share; a task of `after` failed; the scheduler is closed.
         """
-        for earlier in (after := list(after)):
+        if not callable(work):
+            raise TensorCraftTypeError(f"Scheduler: work must be a function, got {type(work).__name__}")
+        for earlier in (after := to_list(after, "Scheduler: after", "tasks of this scheduler")):
             if not isinstance(earlier, Task):
                 raise TensorCraftTypeError(f"Scheduler: after: expected tasks of this scheduler, got {earlier!r}")
             if earlier._scheduler() is not self:

@@ -26,6 +26,8 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     dtype = promoted((x1.dtype, x2.dtype), "searchsorted")
     x1, x2 = x1.astype(dtype, copy=False), x2.astype(dtype, copy=False)
     x1 = x1 if sorter is None else _ops.take(x1, sorter, 0)
+    if x1.ndim != 1:
+        raise TensorCraftValueError("searchsorted: sorter: expected 1 dimension, the places of x1 in order")
     size = x1.shape[0]
     relation = "<" if side == "left" else "<="
     is_below = f"v {relation} x"

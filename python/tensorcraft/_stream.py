@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import functools
 import threading
+from collections.abc import Callable
 from types import TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _tensorcraft as native
-from ._tensorcraft import Event, Graph, Stream, stream_wait_value, stream_write_value
+from ._tensorcraft import Event, Graph, Stream
+
+if TYPE_CHECKING:
+    from ._typing import ArrayLike, StreamLike
 
 __all__ = ["Event", "Graph", "Stream", "Trace", "stream_wait_value", "stream_write_value", "trace"]
 
@@ -38,6 +43,80 @@ def _exit(self: Stream, *_: object) -> None:
 
 Stream.__enter__ = _enter  # type: ignore[method-assign]
 Stream.__exit__ = _exit  # type: ignore[method-assign]
+
+
+def stream_wait_value(
+    flag: ArrayLike, value: int, *, condition: str = "at_least", stream: StreamLike | None = None
+) -> None:
+    """Makes later work of a stream start once flag[0] meets a condition, whoever writes it and whenever.
+
+    condition: at_least, equal, and_bits or nor_bits with `value`.
+    """
+    native.stream_wait_value(flag, value, condition=condition, stream=stream)
+
+
+def stream_write_value(flag: ArrayLike, value: int, *, stream: StreamLike | None = None) -> None:
+    """Writes flag[0] once a stream has done its work so far; at once if the flag is on the host and no stream is given."""
+    native.stream_write_value(flag, value, stream=stream)
+
+
+class _StreamMethods:
+    """The native methods as a reader of signatures sees them: `inspect` cannot read nanobind's."""
+
+    def synchronize(self) -> None:
+        """Waits for all work enqueued so far."""
+
+
+class _GraphMethods:
+    def launch(self, stream: StreamLike | None = None) -> None:
+        """Enqueues all that was recorded, on the current stream if none is given, and returns."""
+
+
+class _EventMethods:
+    def record(self, value: int | Stream = 1, *, stream: StreamLike | None = None) -> None:
+        """Makes the count of the event `value` once a stream has done its work so far.
+
+        A tc.Stream in the place of `value`: moves the event to the end of that stream.
+        """
+
+    def wait(self, value: int | Stream = 1, *, stream: StreamLike | None = None, timeout: float | None = None) -> None:
+        """Makes later work of a stream start once the count is at least `value`.
+
+        A tc.Stream in the place of `value`: makes later work of that stream start after the event.
+        """
+
+    def synchronize(self, value: int | None = None, *, timeout: float | None = None) -> None:
+        """Waits until the count is at least `value`; without it, for the event."""
+
+    def set(self, value: int = 1) -> None:
+        """Makes the count `value` at once."""
+
+    def reset(self, *, stream: StreamLike | None = None) -> None:
+        """Makes the count 0 in the order of a stream."""
+
+
+def _described(original: Callable[..., None], description: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(description)
+    def method(*args: Any, **options: Any) -> None:
+        original(*args, **options)
+
+    return method
+
+
+for _class, _methods in ((Stream, _StreamMethods), (Graph, _GraphMethods), (Event, _EventMethods)):
+    for _name, _description in vars(_methods).items():
+        if not _name.startswith("_"):
+            setattr(_class, _name, _described(getattr(_class, _name), _description))
+
+_elapsed_ms = Event.elapsed_ms
+
+
+def _milliseconds(begin: Event, end: Event) -> float:
+    """Milliseconds between two events made with timing=True."""
+    return _elapsed_ms(begin, end)
+
+
+Event.elapsed_ms = staticmethod(_milliseconds)  # type: ignore[method-assign]
 
 
 class TraceRow(NamedTuple):

@@ -196,6 +196,14 @@ def _matrix_transposed(self: Tensor) -> Tensor:
     return self._permute((*range(self.ndim - 2), self.ndim - 1, self.ndim - 2))
 
 
+_native_numpy = Tensor.numpy
+
+
+def _numpy(self: Tensor) -> Any:
+    """The values as a NumPy array: shares host memory, copies from a GPU and waits."""
+    return _native_numpy(self)
+
+
 def _to(self: Tensor, device: str, non_blocking: bool = False) -> Tensor:
     """The tensor on a device; itself where it is there already. Copies between host and device wait.
 
@@ -433,6 +441,7 @@ _METHODS: dict[str, Any] = {
     "T": property(_transposed),
     "mT": property(_matrix_transposed),
     "item": _item,
+    "numpy": _numpy,
     "tolist": _to_list,
     "reshape": _reshape,
     "permute_dims": _permute_dims,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from . import _tensorcraft as native
 from ._tensorcraft import Tensor
 from ._typing import ArrayLike
-from .errors import Error
+from .errors import Error, TensorCraftTypeError
 
 __all__ = ["Copy", "LaneStatistics", "TransferEngine"]
 
@@ -41,6 +41,8 @@ class Copy(concurrent.futures.Future[Tensor]):
     """
 
     def __init__(self, transfer: native.Transfer) -> None:
+        if not isinstance(transfer, native.Transfer):
+            raise TensorCraftTypeError("a tc.Copy is not made by its class; use TransferEngine.to or copy")
         super().__init__()
         self._native = transfer
         transfer.on_end(self._end)

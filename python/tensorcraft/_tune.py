@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import _tensorcraft as native
+from ._arguments import to_flag, to_number
 from ._explain import _record
-from .errors import TensorCraftTypeError
+from .errors import TensorCraftTypeError, TensorCraftValueError
 
 
 class TuningTrial(NamedTuple):
@@ -63,6 +64,10 @@ def tune(
     Raises Unsupported for a call that only the cost model may choose for, TypeError for one that gives variant or out,
     ValueError for one that gives config, and what the call itself would raise.
     """
+    limit = 0.0 if seconds is None else to_number(seconds, "tune: seconds")
+    if not limit >= 0:
+        raise TensorCraftValueError(f"tune: seconds must be at least 0, got {seconds}")
+    measures_all, measures_again = to_flag(every, "tune: every"), to_flag(again, "tune: again")
     record = _record(op)
     from inspect import signature  # slow to import, and few programs tune
 
@@ -76,7 +81,7 @@ def tune(
     chosen = {name: values.pop(name) for name in record._options}
     found = native.tune(
         record._index, tuple(values.values()), tuple(chosen.values()), common["stream"], common["device"],
-        seconds or 0.0, every, again,
+        limit, measures_all, measures_again,
     )  # fmt: skip
     trials = tuple(TuningTrial(*one) for one in found.pop("trials"))
     return TuningResult(trials=trials, **found)

@@ -53,6 +53,8 @@ class Matrix:
     __array_ufunc__ = None  # NumPy leaves x @ a to us
 
     def __init__(self, made: native.SparseMatrix) -> None:
+        if not isinstance(made, native.SparseMatrix):
+            raise TensorCraftTypeError("a sparse matrix is not made by its class; use sparse.csr, csc or from_dense")
         self._native = made
         self._rows: native.SparseMatrix | None = made if made.format == "csr" else None
         self._transposed: Matrix | None = None

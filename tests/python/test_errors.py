@@ -188,6 +188,8 @@ def test_python_itself_reports_wrong_names_and_counts() -> None:
         tc.relu(X, axi=1)
     with pytest.raises(TypeError, match=r"gemm\(\) missing 1 required positional argument: 'b'"):
         tc.gemm(X)
+    with pytest.raises(TypeError, match=r"device_info\(\) takes 1 positional argument but 2 were given"):
+        tc.device_info("cpu", 2)
 
 
 def test_host_and_device_arrays_do_not_mix() -> None:
