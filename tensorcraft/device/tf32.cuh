@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/math.cuh"
-#include "tensorcraft/device/ptx/cvt.cuh"
+#include "tensorcraft/device/ptx/math.cuh"
 
 namespace tensorcraft {
 
-// Is x a number whose nearest tf32 is one too? The largest numbers would become infinite.
-TC_DEVICE bool rounds_to_tf32(float x) { return fabsf(x) < bit_cast<float>(0x7f7ff000u); }
-
-// The nearest tf32 as mma reads it, which ignores the low 13 bits. What does not round keeps its
-// bits: the largest numbers are cut off and stay finite. That is one comparison, which the
-// conversion is predicated by.
+// The nearest tf32, half-way values away from zero, as mma reads it, which ignores the low 13 bits:
+// so half a step of tf32 is added, 2^-11 of the power of 2 below x. It is added towards zero, which
+// keeps the largest numbers finite, where cvt.rna.tf32 gives an infinity, and takes as many
+// instructions. Of numbers below 2^-126 the low bits are cut off.
 TC_DEVICE uint32_t to_tf32(float x) {
-  return rounds_to_tf32(x) ? ptx::cvt_rna_tf32_f32(x) : bit_cast<uint32_t>(x);
+  const float power = bit_cast<float>(bit_cast<uint32_t>(x) & 0xff800000u);
+  return bit_cast<uint32_t>(ptx::fma_rz_f32(power, 0x1p-11f, x));
 }
 
 // The same with the low bits 0, for what rounds or subtracts it again.

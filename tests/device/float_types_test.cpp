@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/float8.cuh"
+#include "tensorcraft/device/tf32.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -174,6 +175,27 @@ TEST(FloatTypes, Tf32RoundsHalfWayValuesAwayFromZero) {
   EXPECT_EQ(rounded(-infinity), -infinity);
   EXPECT_EQ(rounded(std::numeric_limits<float>::max()), infinity);
   EXPECT_EQ(ptx::cvt_rna_tf32_f32(bit_cast<float>(0xffc01fffu)), 0xffc00000u);
+}
+
+// As cvt.rna.tf32, but for the numbers that would become infinite; NaN stays NaN.
+TEST(FloatTypes, OperandsOfMmaRoundToTf32AndTheLargestAreCutOff) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float most = std::numeric_limits<float>::max();
+  uint32_t random = 1;
+  for (int i = 0; i < 100000; ++i) {
+    random = random * 1664525u + 1013904223u;
+    const float x = bit_cast<float>(random ^ random >> 13);
+    if (!(std::fabs(x) >= 0x1p-126f && std::fabs(x) < 0x1.ffep127f)) continue;
+    ASSERT_EQ(tf32_of(x), ptx::cvt_rna_tf32_f32(x)) << x;
+  }
+  EXPECT_EQ(tf32_of(most), 0x7f7fe000u);
+  EXPECT_EQ(tf32_of(-most), 0xff7fe000u);
+  EXPECT_EQ(tf32_of(0x1.ffep127f), 0x7f7fe000u);
+  EXPECT_EQ(bit_cast<float>(tf32_of(infinity)), infinity);
+  EXPECT_EQ(bit_cast<float>(tf32_of(-infinity)), -infinity);
+  EXPECT_EQ(tf32_of(-0.0f), 0x80000000u);
+  for (const uint32_t nan : {0x7fc00000u, 0x7fffffffu, 0x7f800001u, 0xff800001u})
+    EXPECT_TRUE(std::isnan(bit_cast<float>(tf32_of(bit_cast<float>(nan))))) << nan;
 }
 
 TEST(FloatTypes, ConvertBetweenNarrowTypesRoundsOnce) {

@@ -3,6 +3,9 @@
 #include "tests/wrappers/formats.hpp"
 #include "tests/wrappers/kernels/convert.cuh"
 
+#include <cfenv>
+#include <cmath>
+
 namespace tensorcraft::test {
 namespace {
 
@@ -98,6 +101,15 @@ Expected larger(uint32_t x, uint32_t y, bool smallest) {
   return {(a > b) != smallest ? x : y};
 }
 
+// a b + c by the host's own rounding towards 0.
+float towards_zero(float a, float b, float c) {
+  volatile float x = a, y = b, z = c;
+  std::fesetround(FE_TOWARDZERO);
+  volatile float result = std::fma(x, y, z);
+  std::fesetround(FE_TONEAREST);
+  return result;
+}
+
 // The larger of each half, as values of a format.
 Expected larger_halves(const Format& f, uint32_t x, uint32_t y) {
   uint32_t halves[2];
@@ -132,6 +144,11 @@ std::vector<Case> convert_cases() {
                           return {value != value ? x >> 13 << 13
                                                  : narrow(kTf32, value, false, 0, true) << 13};
                         }),
+      convert<fma_rz>("fma_rz",
+                      [](uint32_t x, uint32_t y) -> Expected {
+                        const float value = towards_zero(as_float(x), as_float(y), as_float(x));
+                        return {value != value ? 0x7fffffffu : as_bits(value)};
+                      }),
       convert<cvt_f16x2>("cvt_f16x2",
                          [](uint32_t x, uint32_t y) -> Expected {
                            return {pair(narrow(kF16, as_float(x), false, 0x7fff),

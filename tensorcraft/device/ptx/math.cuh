@@ -21,6 +21,28 @@ TC_DEVICE float max_nan_f32(float a, float b) {
 #endif
 }
 
+// fma.rz.f32: a * b + c, rounded towards 0, so to no infinity unless one comes in.
+TC_DEVICE float fma_rz_f32(float a, float b, float c) {
+#if TC_PTX
+  float y;
+  asm("fma.rz.f32 %0, %1, %2, %3;" : "=f"(y) : "f"(a), "f"(b), "f"(c));
+  return y;
+#else
+  // sum + rest is exact, and so is the product.
+  const double product = double(a) * double(b), sum = product + double(c);
+  if (sum != sum) return bit_cast<float>(0x7fffffffu);
+  if (sum - sum != 0) return float(sum);
+  const double of_c = sum - product;
+  const double rest = (product - (sum - of_c)) + (double(c) - of_c);
+  const double magnitude = sum < 0 ? -sum : sum, beyond = sum < 0 ? -rest : rest;
+  const float nearest =
+      magnitude > 0x1.fffffep127 ? bit_cast<float>(0x7f7fffffu) : float(magnitude);
+  const bool is_above = nearest > magnitude || (nearest == magnitude && beyond < 0);
+  const uint32_t bits = bit_cast<uint32_t>(nearest) - (is_above && nearest > 0 ? 1 : 0);
+  return bit_cast<float>(sum < 0 ? bits | 0x80000000u : bits);
+#endif
+}
+
 // min.NaN.f32: NaN if either is NaN; -0 is below +0.
 TC_DEVICE float min_nan_f32(float a, float b) {
 #if TC_PTX

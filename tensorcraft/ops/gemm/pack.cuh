@@ -72,11 +72,12 @@ struct Tf32Pair {
 
   TC_DEVICE explicit Tf32Pair(uint32_t x) {
     constexpr uint32_t kSign = 0x80000000u, kInfinity = 0x7f800000u, kOne = 0x3f800000u;
+    constexpr uint32_t kFirstCutOff = 0x7f7ff000u;
     const float value = bit_cast<float>(x);
     const bool is_infinite = (x & ~kSign) == kInfinity;
     hi = is_infinite ? (x & kSign) | kOne : tf32_of(value);
     const float rest = value - bit_cast<float>(hi);
-    lo = rounds_to_tf32(value) ? ptx::cvt_rna_tf32_f32(rest) : bit_cast<uint32_t>(rest) & kTf32Bits;
+    lo = ((x & ~kSign) < kFirstCutOff ? to_tf32(rest) : bit_cast<uint32_t>(rest)) & kTf32Bits;
   }
 };
 

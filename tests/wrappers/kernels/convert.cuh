@@ -31,6 +31,11 @@ TC_DEVICE void cvt_tf32(const Params& p) {
   (void)x, (void)y, (void)fx, (void)fy;
   block_out(p)[threadIdx.x] = ptx::cvt_rna_tf32_f32(fx);
 }
+TC_DEVICE void fma_rz(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x * 2], y = block_in(p)[threadIdx.x * 2 + 1];
+  const float fx = bit_cast<float>(x), fy = bit_cast<float>(y);
+  block_out(p)[threadIdx.x] = bit_cast<uint32_t>(ptx::fma_rz_f32(fx, fy, fx));
+}
 TC_DEVICE void cvt_f16x2(const Params& p) {
   const uint32_t x = block_in(p)[threadIdx.x * 2], y = block_in(p)[threadIdx.x * 2 + 1];
   const float fx = bit_cast<float>(x), fy = bit_cast<float>(y);
