@@ -25,7 +25,8 @@ namespace {
 constexpr std::array<std::string_view, kNumTestSuites> kSuiteNames = {
     "correctness", "performance", "boundary", "stress", "regression"};
 
-constexpr double kMostHostFlops = 4e10;         // of a test on the host
+constexpr double kMostHostFlops = 4e10;         // of a test on the CPU
+constexpr double kMostEmulatorFlops = 3e8;      // of one there, about a second
 constexpr double kLeastShareOfPeak = 0.7;       // that a product of 4096 and more reaches
 constexpr double kLeastShareOfPeakSmall = 0.5;  // of 2048, which is few waves of tiles
 
@@ -34,6 +35,11 @@ struct Operand {
   Tensor device;
   std::vector<float> host;
 };
+
+double most_flops(Device device) {
+  if (device.is_cuda()) return INFINITY;
+  return device.type == DeviceType::simt ? kMostEmulatorFlops : kMostHostFlops;
+}
 
 StreamRef stream_of(Device device) {
   return device.is_cuda() ? current_stream(device.index) : StreamRef();
@@ -165,7 +171,7 @@ std::string describe(const TestCase& test) {
 void AutomatedTestFramework::add_standard() {
   const double peak = device_info(device_).peak_bf16_tflops;  // 0 if it is not known
   const auto take = [&](const TestCase& test) {
-    if (device_.is_cuda() || test.problem.flops() * test.runs <= kMostHostFlops) add(test);
+    if (test.problem.flops() * test.runs <= most_flops(device_)) add(test);
   };
   using enum TestSuite;
   constexpr DType kBf16 = DType::bfloat16, kF32 = DType::float32, kF16 = DType::float16;
@@ -200,6 +206,7 @@ void AutomatedTestFramework::add_standard() {
                                {255, 257, 1000}})
     for (const DType dtype : {kF32, kBf16})
       take({.suite = boundary, .name = "Odd", .problem = p, .precision = dtype});
+  take({.suite = stress, .name = "Repeated", .problem = {100, 100, 100}, .runs = 100});
   take({.suite = stress, .name = "Repeated", .problem = {512, 512, 512}, .runs = 100});
   take({.suite = stress,
         .name = "Repeated",
@@ -243,13 +250,15 @@ TestResult AutomatedTestFramework::run_one(const TestCase& test) const {
   return result;
 }
 
-std::vector<TestResult> AutomatedTestFramework::run(const Progress& progress) const {
+std::vector<TestResult> AutomatedTestFramework::run(const Progress& progress,
+                                                    const Finished& finished) const {
   std::vector<TestCase> ordered = tests_;
   std::ranges::stable_sort(ordered, {}, &TestCase::suite);
   std::vector<TestResult> results;
   for (const TestCase& test : ordered) {
     if (progress) progress(results.size(), ordered.size(), describe(test));
     results.push_back(run_one(test));
+    if (finished) finished(results.back());
   }
   return results;
 }
@@ -258,12 +267,17 @@ bool all_passed(const std::vector<TestResult>& results) {
   return !results.empty() && std::ranges::all_of(results, &TestResult::passed);
 }
 
-std::string report(const std::vector<TestResult>& results) {
+std::string report_head(size_t tests) {
+  return join("=== Test Report ===\nTotal Tests: ", tests, '\n');
+}
+
+std::string report_line(const TestResult& r) {
+  return join(r.passed ? "\u2713 " : "\u2717 ", to_string(r.test.suite), ": ", describe(r.test),
+              ": ", r.message, " (", number(r.execution_time), " ms)\n");
+}
+
+std::string report_end(const std::vector<TestResult>& results) {
   std::ostringstream text;
-  text << "=== Test Report ===\nTotal Tests: " << results.size() << '\n';
-  for (const TestResult& r : results)
-    text << (r.passed ? "\u2713 " : "\u2717 ") << to_string(r.test.suite) << ": "
-         << describe(r.test) << ": " << r.message << " (" << number(r.execution_time) << " ms)\n";
   const auto passed = size_t(std::ranges::count_if(results, &TestResult::passed));
   text << "Summary: " << passed << " passed, " << results.size() - passed << " failed\n";
   const double rate = results.empty() ? 0 : 100.0 * double(passed) / double(results.size());
@@ -273,6 +287,12 @@ std::string report(const std::vector<TestResult>& results) {
       text << r.test.problem.m << ": " << number(r.achieved_tflops) << " TFLOPS "
            << (r.passed ? "PASS" : "FAIL") << '\n';
   return text.str();
+}
+
+std::string report(const std::vector<TestResult>& results) {
+  std::string text = report_head(results.size());
+  for (const TestResult& result : results) text += report_line(result);
+  return text + report_end(results);
 }
 
 }  // namespace tensorcraft::bench

@@ -53,12 +53,15 @@ class AutomatedTestFramework {
  public:
   explicit AutomatedTestFramework(Device device) : device_(device) {}
   void add(TestCase test) { tests_.push_back(std::move(test)); }
-  // The tests of every suite that this device can be asked: hosts are spared the largest.
+  // The tests of every suite that this device can be asked: the CPU is spared the largest, the
+  // emulator all but small ones.
   void add_standard();
   const std::vector<TestCase>& tests() const { return tests_; }
 
   using Progress = std::function<void(size_t done, size_t total, const std::string& what)>;
-  std::vector<TestResult> run(const Progress& progress = {}) const;
+  using Finished = std::function<void(const TestResult& result)>;
+  // Calls `progress` before each test and `finished` after it.
+  std::vector<TestResult> run(const Progress& progress = {}, const Finished& finished = {}) const;
 
  private:
   TestResult run_one(const TestCase& test) const;
@@ -70,8 +73,11 @@ class AutomatedTestFramework {
 // that peak can have, and says so. A peak of 0 is not known.
 void judge_speed(TestResult& result, double peak_tflops);
 
-// The text of the results.
+// The text of the results, and its parts: what stands before the first, a line for each, the end.
 std::string report(const std::vector<TestResult>& results);
+std::string report_head(size_t tests);
+std::string report_line(const TestResult& result);
+std::string report_end(const std::vector<TestResult>& results);
 // False for no results too.
 bool all_passed(const std::vector<TestResult>& results);
 

@@ -269,11 +269,15 @@ int verify_product(Console& console, const BenchArguments& a) {
   const Device device = a.device.empty() ? default_device() : parse_device(a.device);
   bench::AutomatedTestFramework tests(device);
   tests.add_standard();
-  const std::vector<bench::TestResult> results =
-      tests.run([&](size_t done, size_t total, const std::string& what) {
-        console.show_progress(done, total, what);
-      });
-  console.end_progress();
+  if (!console.json) std::cout << bench::report_head(tests.tests().size()) << std::flush;
+  const auto progress = [&](size_t done, size_t total, const std::string& what) {
+    console.show_progress(done, total, what);
+  };
+  const auto finished = [&](const bench::TestResult& result) {  // at once, since tests take a while
+    console.end_progress();
+    if (!console.json) std::cout << bench::report_line(result) << std::flush;
+  };
+  const std::vector<bench::TestResult> results = tests.run(progress, finished);
   Json all = Json::array();
   for (const bench::TestResult& result : results) all.push_back(to_json(result));
   const bool passed = bench::all_passed(results);
@@ -282,7 +286,7 @@ int verify_product(Console& console, const BenchArguments& a) {
   if (console.json)
     console.print_json(json);
   else
-    std::cout << bench::report(results);
+    std::cout << bench::report_end(results);
   return passed ? kDone : kCheckFailed;
 }
 

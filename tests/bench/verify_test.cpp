@@ -69,6 +69,19 @@ TEST(AutomatedTestFramework, HasTheNamedCasesInEverySuiteOnAGpu) {
                                              "Square 8192x8192x8192 bfloat16"}));
 }
 
+TEST(AutomatedTestFramework, AsksTheEmulatorOnlyWhatItCanAnswerInSeconds) {
+  AutomatedTestFramework tests(Device::simt());
+  tests.add_standard();
+  std::array<int, kNumTestSuites> counts{};
+  double flops = 0;
+  for (const TestCase& test : tests.tests()) {
+    ++counts[size_t(test.suite)];
+    flops += test.problem.flops() * test.runs;
+  }
+  for (const int count : counts) EXPECT_GT(count, 0);
+  EXPECT_LT(flops, 5e9);
+}
+
 TEST(AutomatedTestFramework, ARateAboveThePeakIsNoRate) {
   TestResult result{.test = {.suite = TestSuite::performance, .expected_performance = 500},
                     .achieved_tflops = 2993};

@@ -224,6 +224,18 @@ def test_the_python_program_writes_the_same_form(run: Run, tmp_path: Path, has_r
     assert run("bench", "--results", str(file), "--fail-on-regression", str(file)).code == 0
 
 
+def test_verify_on_the_emulator_ends_and_says_each_test_at_once(command: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    words = [command, "bench", "--verify", "--device", "simt"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path) as process:
+        assert process.stdout
+        lines = [process.stdout.readline() for _ in range(3)]
+        assert process.poll() is None, "what is done is said while the rest runs"
+        rest, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, rest
+    assert lines[0] == "=== Test Report ===\n" and lines[2].startswith("\u2713 correctness: Small 64x64x64 float32: ")
+    assert "Success Rate: 100.0%" in rest and "performance: " in rest
+
+
 def test_verify_reports_five_suites(run: Run, tmp_path: Path) -> None:
     done = run("bench", "--verify", "--device", "cpu", "--json", "verify.json")
     assert done.code == 0, done.out
