@@ -55,7 +55,7 @@ TC_DEVICE void mma_m16n8k16_f32_bf16_bf16_f32(float (&d)[4], const uint32_t (&a)
 }
 
 // mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32: A is 16 x 8, B 8 x 8, a register holds one
-// element, rounded by cvt_rna_tf32_f32. With g = lane / 4 and t = lane % 4, a lane holds
+// element, rounded by to_tf32(). With g = lane / 4 and t = lane % 4, a lane holds
 //   a[0..3]: rows g, g + 8, g, g + 8 at columns t, t, t + 4, t + 4
 //   b[0..1]: rows t, t + 4 of column g
 TC_DEVICE void mma_m16n8k8_f32_tf32_tf32_f32(float (&d)[4], const uint32_t (&a)[4],
