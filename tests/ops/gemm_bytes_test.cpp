@@ -135,7 +135,7 @@ TEST(GemmBytes, SayWhatScalesAre) {
     gemm(a, b, {.transpose_b = true, .a_scale = a_scale, .b_scale = b_scale, .accumulation = how});
   };
   for (const Dims& y : {Dims{2, 3}, Dims{140, 3}}) EXPECT_NO_THROW(scaled({5, 3}, y));
-  EXPECT_NO_THROW(scaled({5, 1}, {140}));
+  for (const Dims& y : {Dims{140}, Dims{140, 1}}) EXPECT_NO_THROW(scaled({5, 1}, y));
   expect_error(
       ErrorKind::value, [&] { scaled({5, 2}, {140}); },
       "gemm: a_scale: expected one number, [5, 1] or one for 128 elements of a row of a, [5, 3], "

@@ -113,6 +113,7 @@ TEST(GroupScales, HaveShapesOfTheirOwn) {
   };
   EXPECT_NO_THROW(with(scales({6, 2}), scales({2, 2, 2})));
   EXPECT_NO_THROW(with(scales({}), scales({2, 200})));
+  EXPECT_NO_THROW(with(scales({6, 1}), scales({2, 200, 1})));  // as quantize() gives them
   expect_error(
       ErrorKind::value, [&] { with(scales({6, 2}), scales({2, 2})); },
       "grouped_gemm: b_scale: expected one for squares of 128 x 128 of b, [2, 2, 2], or one for "
@@ -129,9 +130,8 @@ TEST(GroupScales, HaveShapesOfTheirOwn) {
       "[6, 2], got shape [6]");
   expect_error(
       ErrorKind::value, [&] { with(scales({6, 1}), scales({200})); },
-      "grouped_gemm: b_scale: expected one number, one a group, [2], one a column, [2, 200], or "
-      "one "
-      "for squares of 128 x 128 of b, [2, 2, 2], got shape [200]");
+      "grouped_gemm: b_scale: expected one number, one a group, [2], one a column, [2, 200] or "
+      "[2, 200, 1], or one for squares of 128 x 128 of b, [2, 2, 2], got shape [200]");
   const Tensor batches = zeros(kE4m3, {2, 3, 256});
   expect_error(
       ErrorKind::value,

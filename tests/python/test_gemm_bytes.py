@@ -154,3 +154,51 @@ def test_the_pages_say_which_rung_of_float8_the_launchers_have_alone() -> None:
     assert "using FP8GEMM = GEMMInterface<e4m3>;" in interface and "scale" not in interface
     readme = " ".join((root / "tensorcraft" / "ops" / "quantize" / "README.md").read_text().split())
     assert "`FP8GEMM` of the [header-only launchers](../../../docs/header_only.md) quantises nothing either, and has no scales." in readme
+
+
+@pytest.mark.parametrize("dtype", [tc.float8_e4m3fn, tc.int8])
+@pytest.mark.parametrize("k", [96, K])  # one block of 128 along k, and several
+@pytest.mark.parametrize("of_a", ["tensor", "token"])
+@pytest.mark.parametrize("of_b", ["tensor", "token"])
+@pytest.mark.parametrize("transposed", [True, False])
+def test_scales_fit_as_quantize_gives_them(device: str, dtype: tc.DType, k: int, of_a: str, of_b: str, transposed: bool) -> None:
+    """Beside operands as they were quantised, and beside views of them with the axes exchanged."""
+    x, w = normal(M, k), normal(N, k, seed=1)
+    a, a_scale = quantized(x, device, dtype=dtype, scheme=of_a)
+    b, b_scale = quantized(w, device, dtype=dtype, scheme=of_b)
+    turn = (lambda t: t) if transposed else (lambda t: t.mT if t.ndim else t)
+    y = tc.gemm(a, turn(b), transpose_b=transposed, a_scale=a_scale, b_scale=turn(b_scale), out_dtype=tc.float32)
+    u, v = (np.asarray(tc.dequantize(q, s, scheme=how)) for q, s, how in ((a, a_scale, of_a), (b, b_scale, of_b)))
+    check(y, u, v)
+    across = tc.gemm(a.mT, turn(b), transpose_a=True, transpose_b=transposed, a_scale=a_scale.mT if a_scale.ndim else a_scale,
+                     b_scale=turn(b_scale), out_dtype=tc.float32)  # fmt: skip
+    check(across, u, v)
+
+
+@pytest.mark.parametrize("k", [96, K])
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize(("of_a", "of_b"), [("tensor", "token"), ("token", "token"), ("token", "tensor"), ("block", "block")])
+def test_scales_of_groups_fit_as_quantize_gives_them(device: str, k: int, transposed: bool, of_a: str, of_b: str) -> None:
+    x, w = normal(3, M, k), normal(3, N, k, seed=1)
+    square = {"block_shape": "128x128"} if of_b == "block" else {}
+    a, a_scale = quantized(x, device, scheme=of_a)
+    b, b_scale = quantized(w, device, scheme=of_b, **square)
+    u, v = np.asarray(tc.dequantize(a, a_scale, scheme=of_a)), np.asarray(tc.dequantize(b, b_scale, scheme=of_b, **square))
+    turn = (lambda t: t) if transposed else (lambda t: t.mT if t.ndim else t)
+    options = {"transpose_b": transposed, "b_scale": turn(b_scale), "out_dtype": tc.float32}
+    counts = tc.asarray(np.full(3, M, np.int32), device=device)
+    found = tc.masked_gemm(a, turn(b), counts, a_scale=a_scale, **options)
+    rows = a_scale.reshape((3 * M, -1)) if a_scale.ndim else a_scale
+    joined = tc.grouped_gemm(a.reshape((3 * M, k)), turn(b), sizes=counts, a_scale=rows, **options).reshape((3, M, N))
+    for group in range(3):
+        check(found[group], u[group], v[group])
+        check(joined[group], u[group], v[group])
+
+
+def test_zero_points_fit_as_quantize_gives_them(device: str) -> None:
+    x, w = normal(M, K) + 2, normal(N, K, seed=1) - 1
+    a, a_scale, a_zero = tc.quantize(tc.asarray(x, device=device), dtype=tc.int8, scheme="token", asymmetric=True)
+    b, b_scale, b_zero = tc.quantize(tc.asarray(w, device=device), dtype=tc.int8, scheme="token", asymmetric=True)
+    y = tc.gemm(a, b, transpose_b=True, a_scale=a_scale, a_zero=a_zero, b_scale=b_scale, b_zero=b_zero, out_dtype=tc.float32)
+    u, v = (tc.dequantize(q, s, scheme="token", zero_point=z) for q, s, z in ((a, a_scale, a_zero), (b, b_scale, b_zero)))
+    check(y, np.asarray(u), np.asarray(v))

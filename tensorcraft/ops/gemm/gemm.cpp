@@ -396,22 +396,22 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("alpha", &Options::alpha, "factor of the product"),
                 op::option("beta", &Options::beta, "factor of c; 1 if c is given"),
                 op::option("bias", &Options::bias,
-                           "added to every row, [n], or to every column, [m, 1]; dtype of a, or "
-                           "of the result if a has 8 bits, float32 if that has too"),
+                           "added to every row, [n], or to every column, [m, 1]; dtype of a, of "
+                           "the result if a has 8 bits, or of a_scale if that has too"),
                 op::option("activation", &Options::activation, "applied to the sum"),
                 op::option("transpose_a", &Options::transpose_a, "a is stored as [..., k, m]"),
                 op::option("transpose_b", &Options::transpose_b, "b is stored as [..., n, k]"),
                 op::option("a_scale", &Options::a_scale,
                            "factor of the product, or one a row, [m, 1], or of float8 one for "
-                           "128 elements of a row, [m, blocks]; float32"),
+                           "128 elements of a row, [m, blocks]; as a lies; float32"),
                 op::option("b_scale", &Options::b_scale,
-                           "factor of the product, or one a column, [n], or of float8 one for "
-                           "128 elements of a column, [blocks, n], or for squares, [blocks, "
-                           "squares]; float32"),
+                           "factor of the product, or one a column, [n] or [1, n], or of float8 "
+                           "one for 128 elements of a column, [blocks, n], or for squares, "
+                           "[blocks, squares]; as b lies; float32"),
                 op::option("a_zero", &Options::a_zero,
                            "the integer that means 0 in an int8 a, or one a row, [m, 1]; int32"),
                 op::option("b_zero", &Options::b_zero,
-                           "the integer that means 0 in an int8 b, or one a column, [n]; int32"),
+                           "that of an int8 b, or one a column, in a shape of b_scale; int32"),
                 op::option("accumulation", &Options::accumulation,
                            "of float8 products: promoted to float32 after 128 elements along k, "
                            "or fast"),

@@ -32,13 +32,14 @@ struct GemmOptions {
                                                   // if a has 8 bits, float32 if that has too
   Activation activation = Activation::none;       // after the additions
   bool transpose_a = false, transpose_b = false;  // a is [..., k, m], b is [..., n, k]
-  // Factors of the product in float32: one number, or one a row, [m, 1], and one a column, [n]. Of
-  // float8 also one for 128 elements of a row of a, and one for 128 of a column of b or for squares
-  // of 128 x 128: they lie as the blocks do in the operand, [m, blocks] or, transposed, [blocks,
-  // m], and [blocks, n], [blocks, squares], or transposed.
+  // Factors of the product in float32: one number, or one a row, [m, 1], and one a column, [n] or
+  // [1, n]. Of float8 also one for 128 elements of a row of a, and one for 128 of a column of b or
+  // for squares of 128 x 128: [m, blocks], and [blocks, n] or [blocks, squares]. What has two
+  // dimensions lies as its operand does, so beside a transposed one it is transposed, as quantize()
+  // gives it for the operand.
   std::optional<TensorView> a_scale = {}, b_scale = {};
-  // What means 0 in an int8 a or b, int32: one number, or one a row, [m, 1], and one a column, [n].
-  // The product is that of a - a_zero and b - b_zero.
+  // What means 0 in an int8 a or b, int32, in the shapes of scales of rows and columns. The product
+  // is that of a - a_zero and b - b_zero.
   std::optional<TensorView> a_zero = {}, b_zero = {};
   Accumulation accumulation = Accumulation::promoted;  // of float8
   Gate gated = Gate::none;  // b is [..., k, 2 n], gates first: gate(left) right of a b

@@ -54,6 +54,20 @@ std::optional<TensorView> of_lines(std::string_view name, const std::optional<Te
   return t.at(t.data(), {t.shape(0)}, {t.stride(0)});
 }
 
+// Factors of the rows of a, of which an a that is stored as [k, m] may have [1, m].
+std::optional<TensorView> rows_of_a(const std::optional<TensorView>& t, bool transposed) {
+  const bool lies_across = t && transposed && t->rank() == 2 && t->shape(0) == 1;
+  return lies_across ? t->transpose(0, 1) : t;
+}
+
+// Factors of the columns of b as [n]: what lies as b does, with one for each, is [1, n], or [n, 1]
+// of a b that is stored as [n, k].
+std::optional<TensorView> columns_of_b(const std::optional<TensorView>& t, bool transposed) {
+  const int axis = transposed ? 1 : 0;
+  const bool lies_as_b = t && t->rank() == 2 && t->shape(axis) == 1;
+  return lies_as_b ? t->select(axis, 0) : t;
+}
+
 // A scale as it lies beside [m, k] or [k, n], if it has two dimensions.
 std::optional<TensorView> matrix_of_scales(const std::optional<TensorView>& scale,
                                            bool transposed) {
@@ -67,7 +81,7 @@ struct BlockCounts {
 };
 
 bool has_shape(const std::optional<TensorView>& t, int64_t rows, int64_t cols) {
-  return t && t->shape(0) == rows && t->shape(1) == cols;
+  return t && t->rank() == 2 && t->shape(0) == rows && t->shape(1) == cols;
 }
 bool is_number(const std::optional<TensorView>& t) { return t && t->size() == 1; }
 
@@ -75,7 +89,10 @@ bool is_number(const std::optional<TensorView>& t) { return t && t->size() == 1;
 bool are_by_block(const std::optional<TensorView>& a, const std::optional<TensorView>& b,
                   const BlockCounts& count) {
   const bool a_blocks = has_shape(a, count.m, count.k) && !has_shape(a, count.m, 1);
-  const bool b_blocks = has_shape(b, count.k, count.n) || has_shape(b, count.k, count.squares);
+  // Of one block along k those of columns are of whole columns, unless a has one a row as well.
+  const bool b_columns =
+      has_shape(b, count.k, count.n) && (count.k > 1 || has_shape(a, count.m, 1));
+  const bool b_blocks = b_columns || has_shape(b, count.k, count.squares);
   return (a_blocks && !is_number(a)) || (b_blocks && !is_number(b));
 }
 
@@ -91,9 +108,9 @@ std::string text_of(const std::optional<TensorView>& scale) {
 void check_scale_shapes(const GemmOptions& o, const BlockCounts& count, bool by_block) {
   const auto a = matrix_of_scales(o.a_scale, o.transpose_a);
   const auto b = matrix_of_scales(o.b_scale, o.transpose_b);
-  const bool a_is_row = o.a_scale && o.a_scale->rank() == 2 && o.a_scale->shape(0) == count.m &&
-                        o.a_scale->shape(1) == 1;
-  const bool b_is_column = o.b_scale && o.b_scale->rank() == 1 && o.b_scale->shape(0) == count.n;
+  const auto columns = columns_of_b(o.b_scale, o.transpose_b);
+  const bool a_is_row = has_shape(rows_of_a(o.a_scale, o.transpose_a), count.m, 1);
+  const bool b_is_column = columns && columns->rank() == 1 && columns->shape(0) == count.n;
   const bool a_is_whole = !o.a_scale || is_number(o.a_scale) || a_is_row;
   const bool b_is_whole = !o.b_scale || is_number(o.b_scale) || b_is_column;
   const char* const whole = by_block ? "" : "one number, ";
@@ -105,9 +122,9 @@ void check_scale_shapes(const GemmOptions& o, const BlockCounts& count, bool by_
   if (by_block ? !has_shape(b, count.k, count.n) && !has_shape(b, count.k, count.squares)
                : !b_is_whole)
     fail(ErrorKind::value, "gemm: b_scale: expected ", whole,
-         by_block ? "" : join(Dims{count.n}, ", "), "one for 128 elements of a column of b, ",
-         block_dims(count.k, count.n, o.transpose_b), ", or one for squares of 128 x 128, ",
-         block_dims(count.k, count.squares, o.transpose_b),
+         by_block ? "" : join(Dims{count.n}, ", ", block_dims(1, count.n, o.transpose_b), ", "),
+         "one for 128 elements of a column of b, ", block_dims(count.k, count.n, o.transpose_b),
+         ", or one for squares of 128 x 128, ", block_dims(count.k, count.squares, o.transpose_b),
          by_block ? ", as a_scale is by block" : "", ", got ", text_of(o.b_scale));
 }
 
@@ -140,16 +157,17 @@ Scales scales_of(const GemmOptions& o, DType dtype, SymbolicSize& m, SymbolicSiz
     if (by_block) return block_scales(o, count);
     if (o.accumulation == Accumulation::promoted) promotion = Promotion::plain;
   }
-  return {of_lines("a_scale", o.a_scale, 2, m, DType::float32),
-          of_lines("b_scale", o.b_scale, 1, n, DType::float32), promotion};
+  return {of_lines("a_scale", rows_of_a(o.a_scale, o.transpose_a), 2, m, DType::float32),
+          of_lines("b_scale", columns_of_b(o.b_scale, o.transpose_b), 1, n, DType::float32),
+          promotion};
 }
 
 Zeros zeros_of(const GemmOptions& o, DType dtype, SymbolicSize& m, SymbolicSize& n) {
   if ((o.a_zero || o.b_zero) && dtype != DType::int8)
     fail(ErrorKind::type, "gemm: ", o.a_zero ? "a_zero" : "b_zero",
          " is a zero point of int8 operands, and a is ", dtype, "; leave it out");
-  return {of_lines("a_zero", o.a_zero, 2, m, DType::int32),
-          of_lines("b_zero", o.b_zero, 1, n, DType::int32)};
+  return {of_lines("a_zero", rows_of_a(o.a_zero, o.transpose_a), 2, m, DType::int32),
+          of_lines("b_zero", columns_of_b(o.b_zero, o.transpose_b), 1, n, DType::int32)};
 }
 
 void check_result(DType result, const GemmOptions& o) {

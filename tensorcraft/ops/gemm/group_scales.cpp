@@ -24,17 +24,18 @@ void check_dtypes(const GroupedOperands& call, std::string_view name, const Scal
 
 // What scales may be: of rows of a, of columns or squares of b, along k one or as many as blocks.
 struct Shapes {
-  Dims rows, row_blocks, columns, column_blocks, squares;
+  Dims rows, row_blocks, columns, lying_columns, column_blocks, squares;
 };
 Shapes shapes_of(const GroupedOperands& c) {
   const int64_t blocks = div_ceil(c.k, kScaleBlock), squares = div_ceil(c.columns, kScaleBlock);
   const auto of_rows = [&](int64_t count) {
     return c.are_apart ? Dims{c.groups, c.rows, count} : Dims{c.rows, count};
   };
-  const auto of_b = [&](int64_t lines) {
-    return c.transpose_b ? Dims{c.groups, lines, blocks} : Dims{c.groups, blocks, lines};
+  const auto of_b = [&](int64_t lines, int64_t count) {
+    return c.transpose_b ? Dims{c.groups, lines, count} : Dims{c.groups, count, lines};
   };
-  return {of_rows(1), of_rows(blocks), Dims{c.groups, c.columns}, of_b(c.columns), of_b(squares)};
+  return {of_rows(1),         of_rows(blocks),         Dims{c.groups, c.columns},
+          of_b(c.columns, 1), of_b(c.columns, blocks), of_b(squares, blocks)};
 }
 
 void check_blocks(const GroupedOperands& call, const Shapes& shapes, const Scale& a,
@@ -55,8 +56,18 @@ void check_lines(const GroupedOperands& call, const Shapes& shapes, const Scale&
          ", or one for 128 elements of a row of a, ", shapes.row_blocks, ", got ", shape_text(a));
   if (b && !is_one_number(b) && !has_shape(b, {call.groups}) && !has_shape(b, shapes.columns))
     fail(ErrorKind::value, call.op, ": b_scale: expected one number, one a group, ",
-         Dims{call.groups}, ", one a column, ", shapes.columns,
+         Dims{call.groups}, ", one a column, ", shapes.columns, " or ", shapes.lying_columns,
          ", or one for squares of 128 x 128 of b, ", shapes.squares, ", got ", shape_text(b));
+}
+
+// Scales of columns that lie as b does are (groups, columns) too. Of one block along k they are by
+// block if those of a are.
+Scale columns_as_rows(const GroupedOperands& call, const Shapes& shapes, const Scale& a,
+                      const Scale& b) {
+  const bool is_by_block =
+      shapes.lying_columns == shapes.column_blocks && has_shape(a, shapes.row_blocks);
+  if (!has_shape(b, shapes.lying_columns) || is_by_block) return b;
+  return b->select(call.transpose_b ? 2 : 1, 0);
 }
 
 // A view of the same memory with other dimensions.
@@ -82,10 +93,11 @@ Scale columns_of_each(const GroupedOperands& call, const Scale& b, bool by_block
 
 }  // namespace
 
-Scales group_scales(const GroupedOperands& call, const Scale& a, const Scale& b) {
+Scales group_scales(const GroupedOperands& call, const Scale& a, const Scale& given_b) {
   check_dtypes(call, "a_scale", a);
-  check_dtypes(call, "b_scale", b);
+  check_dtypes(call, "b_scale", given_b);
   const Shapes shapes = shapes_of(call);
+  const Scale b = columns_as_rows(call, shapes, a, given_b);
   const bool by_block =
       (b && b->rank() == 3) || (has_shape(a, shapes.row_blocks) && !has_shape(a, shapes.rows));
   by_block ? check_blocks(call, shapes, a, b) : check_lines(call, shapes, a, b);

@@ -268,9 +268,9 @@ constexpr std::string_view kTransposeDoc = "b is stored as (groups, n, k)",
                                "bfloat16, or float16 or float32",
                            kBScaleDoc =
                                "factor of float8 products: one number, one a group, (groups), or "
-                               "a column, (groups, n), or for squares of 128 x 128, (groups, "
-                               "blocks, squares), or for 128 elements of a column, (groups, "
-                               "blocks, n); float32",
+                               "a column, (groups, n) or (groups, 1, n), or for squares of 128 x "
+                               "128, (groups, blocks, squares), or for 128 elements of a "
+                               "column, (groups, blocks, n); as b lies; float32",
                            kTf32Doc = "float32 operands may be rounded to tf32",
                            kConfigDoc =
                                "what of the kernel's tile is fixed, as for gemm: tile_m, tile_n, "

@@ -23,9 +23,9 @@ struct GroupedGemmOptions {
   Gate gated = Gate::none;  // b has 2 n columns, gates first: gate(left) right
   // Factors of products of float8, float32. Of a: one number, one a row, (rows, 1), or one for 128
   // elements of a row, (rows, blocks). Of b: one number, one a group, (groups), one a column,
-  // (groups, n), or one for squares of 128 x 128, (groups, blocks, squares), or for 128 elements of
-  // a column, (groups, blocks, n); the last two lie as b does, so with transpose_b (groups,
-  // squares, blocks) and (groups, n, blocks).
+  // (groups, n) or (groups, 1, n), or one for squares of 128 x 128, (groups, blocks, squares), or
+  // for 128 elements of a column, (groups, blocks, n). Those of three dimensions lie as b does, so
+  // with transpose_b (groups, n, 1), (groups, squares, blocks) and (groups, n, blocks).
   std::optional<TensorView> a_scale = {}, b_scale = {};
   std::optional<DType> out_dtype = {};    // that of a, float32, or of 16 bits if a is; of float8
                                           // bfloat16, float16 or float32
