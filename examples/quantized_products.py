@@ -30,10 +30,10 @@ print("float8, one scale each:", hidden.dtype, f"{error(y):.3f}")
 a, a_scale = tc.quantize(x, dtype=tc.int8, scheme="token")
 b, b_scale = tc.quantize(up, dtype=tc.int8, scheme="token")
 c, c_scale = tc.quantize(down, dtype=tc.int8, scheme="token")
-wide = tc.gemm(a, b, transpose_b=True, a_scale=a_scale.reshape((-1, 1)), b_scale=b_scale.reshape(-1), activation="relu",
+wide = tc.gemm(a, b, transpose_b=True, a_scale=a_scale, b_scale=b_scale, activation="relu",
                out_dtype=tc.float32)  # fmt: skip
 codes, scale, zero = tc.quantize(wide, dtype=tc.int8, scheme="tensor", asymmetric=True)
-y = tc.gemm(codes, c, transpose_b=True, a_scale=scale, a_zero=zero, b_scale=c_scale.reshape(-1), out_dtype=tc.float32)
+y = tc.gemm(codes, c, transpose_b=True, a_scale=scale, a_zero=zero, b_scale=c_scale, out_dtype=tc.float32)
 print("int8, rows and columns:", codes.dtype, f"{error(y):.3f}")
 sums = tc.gemm(codes, c, transpose_b=True, a_zero=zero)  # exact
 print("int8, sums alone:", sums.dtype, int(np.abs(np.asarray(sums)).max()))

@@ -47,9 +47,6 @@ const Numpy& numpy() {
   return kept(one, [] { return Numpy(); });
 }
 
-// Has NumPy this dtype, without the package ml_dtypes?
-bool is_in_numpy(DType dtype) { return numpy().dtypes[size_t(dtype)].is_valid(); }
-
 nb::handle numpy_dtype(DType dtype) {
   const nb::object& found = numpy().dtypes[size_t(dtype)];
   if (!found.is_valid())
@@ -218,16 +215,27 @@ ArrayArgument from_number(nb::handle object) {
   return {{nullptr, dtype, {}}, Framework::number, object};
 }
 
+// Numbers whose dtype an argument does not take, though it takes float32.
+bool becomes_float32(const nb::object& array, std::span<const DType> takes) {
+  if (!contains(takes, DType::float32)) return false;
+  const auto dtype = find_dtype(array.attr("dtype"));
+  if (dtype) return *dtype != DType::bool_ && !contains(takes, *dtype);
+  const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
+  return kind == "f" || kind == "i" || kind == "u";
+}
+
 // A list, or a NumPy scalar. Lists of floats become float32, since float64 was not asked for.
 ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_view name,
-                            DType whole) {
+                            DType whole, std::span<const DType> takes) {
   nb::object array;
   try {
     array = numpy().asarray(object);
     const bool is_list = !Numpy::is(object, numpy().generic);
     const auto code = is_list ? nb::cast<std::string>(array.attr("dtype").attr("char")) : "";
-    if (code == "d") array = array.attr("astype")(numpy().float32);
-    if (code == "l" && whole != DType::int64) array = numpy().asarray(object, numpy_dtype(whole));
+    if (code == "d" || becomes_float32(array, takes))
+      array = array.attr("astype")(numpy().float32);
+    else if (code == "l" && whole != DType::int64)
+      array = numpy().asarray(object, numpy_dtype(whole));
   } catch (nb::python_error& e) {
     if (!e.matches(PyExc_ValueError) && !e.matches(PyExc_OverflowError)) throw;
     fail(ErrorKind::value, op, ": ", name, ": ", to_text(as_text(e.value()), "error"));
@@ -246,14 +254,14 @@ ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_
 }
 
 ArrayArgument convert(nb::handle object, std::string_view op, std::string_view name,
-                      nb::handle stream, DType whole) {
+                      nb::handle stream, DType whole, std::span<const DType> takes) {
   if (PyTensor* t = nullptr; nb::try_cast(object, t, false) && t)
     return {t->view, Framework::tensorcraft, object, t->memory};
   if (Numpy::is(object, numpy().ndarray)) return from_numpy(object, op, name);
   if (is_number(object)) return from_number(object);
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) ||
       Numpy::is(object, numpy().generic))
-    return from_sequence(object, op, name, whole);
+    return from_sequence(object, op, name, whole, takes);
   if (nb::isinstance<PyTensor>(object))
     fail(ErrorKind::type, op, ": ", name, ": the tc.Tensor was not initialised; use tc.asarray");
   if (const ExchangeApi* api = exchange_api(Py_TYPE(object.ptr())))
@@ -273,9 +281,9 @@ ArrayArgument convert(nb::handle object, std::string_view op, std::string_view n
 }  // namespace
 
 ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
-                       nb::handle stream, DType whole) {
+                       nb::handle stream, DType whole, std::span<const DType> takes) {
   try {
-    return convert(object, op, name, stream, whole);
+    return convert(object, op, name, stream, whole, takes);
   } catch (const Error& e) {
     if (std::string_view(e.what()).starts_with(op)) throw;
     fail(e.kind(), op, ": ", name, ": ", e.what());
@@ -296,6 +304,16 @@ void check_in_place(const ArrayArgument& array, Device device, std::string_view 
 
 bool is_bool(nb::handle object) {
   return PyBool_Check(object.ptr()) || Numpy::is(object, numpy().boolean);
+}
+
+nb::object numpy_scalar(nb::handle object) {
+  if (Numpy::is(object, numpy().generic)) return nb::borrow(object);
+  if (object.type().ptr() != numpy().ndarray.ptr()) return {};
+  return nb::cast<int>(object.attr("ndim")) == 0 ? nb::object(object[nb::tuple()]) : nb::object();
+}
+
+bool contains(std::span<const DType> dtypes, DType dtype) {
+  return std::ranges::find(dtypes, dtype) != dtypes.end();
 }
 
 PyTensor to_scalar(nb::handle number, DType dtype) {
@@ -372,8 +390,10 @@ nb::object to_numpy(const PyTensor& t) {
   return t.view.read_only() ? make(nb::ro()) : make();
 }
 
-NumpyArray empty_on_host(DType dtype, const Dims& shape) {
-  if (!is_in_numpy(dtype)) {
+bool is_in_numpy(DType dtype) { return numpy().dtypes[size_t(dtype)].is_valid(); }
+
+NumpyArray empty_on_host(DType dtype, const Dims& shape, bool as_tensor) {
+  if (as_tensor) {
     PyTensor t = own(Tensor(dtype, shape, Device::cpu()), {});
     const TensorView view = t.view;
     return {view, nb::cast(std::move(t))};

@@ -73,10 +73,10 @@ class Call {
   void note_use_of(const std::shared_ptr<Memory>& memory, nb::handle object) const {
     if (device_.is_cuda()) note_use(memory, object, stream_);
   }
-  // The first argument that is an array and not a number; numbers alone count as NumPy.
+  // The first argument that is an array, not a number or a list; these alone count as NumPy.
   const ArrayArgument& leader() const {
     for (const ArrayArgument& a : arrays_)
-      if (!a.is_number()) return a;
+      if (!a.is_number() && a.object.is_valid()) return a;
     return arrays_[0];
   }
   op::Arguments arguments(std::string_view variant) const {
@@ -106,15 +106,19 @@ class Call {
 
  private:
   void add_array(nb::handle object, const op::Parameter& p, std::string_view called) {
+    // A tensor is the usual case, and none of what follows.
+    nb::object scalar =
+        nb::isinstance<PyTensor>(object) || p.written ? nb::object() : numpy_scalar(object);
+    if (scalar.is_valid()) object = packed_.emplace_back(std::move(scalar));
     const bool is_plain = is_list(object) || PyLong_Check(object.ptr());
     const DType whole = is_plain ? whole_dtype(p) : DType::int64;
-    arrays_.push_back(to_array(object, name(), called, given_stream_, whole));
+    arrays_.push_back(to_array(object, name(), called, given_stream_, whole, p.dtypes));
     ArrayArgument& a = arrays_.back();
     if (!a.is_number()) return;
-    const auto& takes = p.dtypes;
-    a.is_float32 = takes.size() == 1 && takes[0] == DType::float32;
+    a.takes = p.dtypes;
     if (PyFloat_Check(object.ptr())) return;
-    a.keeps_dtype = has(takes, DType::int32) || (!takes.empty() && takes[0] == DType::bool_);
+    a.keeps_dtype =
+        contains(p.dtypes, DType::int32) || (!p.dtypes.empty() && p.dtypes[0] == DType::bool_);
     if (a.keeps_dtype && a.view.dtype() == DType::int64) a.view = {nullptr, whole, {}};
   }
 
@@ -122,11 +126,8 @@ class Call {
   DType whole_dtype(const op::Parameter& p) const {
     const auto& takes = p.dtypes.empty() ? description_.dtypes : p.dtypes;
     for (const DType dtype : {DType::int64, DType::int32, DType::float32})
-      if (has(takes, dtype)) return dtype;
+      if (contains(takes, dtype)) return dtype;
     return DType::int64;
-  }
-  static bool has(const std::vector<DType>& dtypes, DType dtype) {
-    return std::ranges::find(dtypes, dtype) != dtypes.end();
   }
 
   bool is_named_values(size_t i) const {
@@ -241,8 +242,9 @@ class Call {
     if (!given.is_none() && to_device(given) != device_)
       fail(ErrorKind::value, name(), ": device=\"", to_device(given), "\" contradicts an array on ",
            device_, "; move the array, or leave device out");
+    // A list or a number goes where the arrays are; an array of NumPy is the caller's to move.
     const auto has_to_move = [&](const ArrayArgument& a) {
-      return a.framework == Framework::numpy && !stays_on_host(a);
+      return a.framework == Framework::numpy && a.object.is_valid() && !stays_on_host(a);
     };
     if (device_.is_cuda() && std::ranges::any_of(arrays_, has_to_move))
       fail(ErrorKind::value, name(),
@@ -260,24 +262,23 @@ class Call {
                                       : to_stream(given_stream_, device_.index);
   }
 
-  // A number takes the dtype of the array beside it if that can hold its kind. A factor of codes is
-  // none of them.
+  // A number of an argument that takes float32, but not the dtype of the array beside it, is
+  // float32. Any other takes the dtype of that array if it can hold the number's kind.
   void make_scalar(ArrayArgument& a) {
     DType dtype = a.view.dtype();
     const ArrayArgument* beside = nullptr;
     for (const ArrayArgument& b : arrays_)
       if (!b.is_number() && (!beside || beside->view.dtype() == DType::bool_)) beside = &b;
-    if (beside && !a.keeps_dtype) {
-      const DType theirs = beside->view.dtype();
+    const DType theirs = beside ? beside->view.dtype() : dtype;
+    if (contains(a.takes, DType::float32) && !contains(a.takes, theirs)) {
+      dtype = a.keeps_dtype ? dtype : DType::float32;
+    } else if (beside && !a.keeps_dtype) {
       const bool fits = is_floating(theirs) || dtype == DType::bool_ ||
                         (dtype == DType::int64 && theirs != DType::bool_);
       // The condition of where is bool, whatever is beside it.
       const auto& taken = description_.dtypes;
       const bool stays = &a == arrays_.data() && taken.size() == 1 && taken[0] == dtype;
-      if (a.is_float32 && dtype_bytes(theirs) == 1 && theirs != DType::bool_)
-        dtype = DType::float32;
-      else if (fits && !stays)
-        dtype = theirs;
+      if (fits && !stays) dtype = theirs;
     }
     PyTensor t = to_scalar(a.object, dtype);
     a.view = t.view;
@@ -305,7 +306,7 @@ class Call {
   // fill writes it keeps: a number goes as one for each run of equal bytes.
   void fill_in_graph(void* to, const TensorView& host) const {
     const std::span bytes(static_cast<const unsigned char*>(host.data()), host.nbytes());
-    if (host.rank() > 0)
+    if (host.size() > 1)
       fail(ErrorKind::unsupported, name(), ": a host array of ", bytes.size(),
            " bytes cannot be used while a CUDA graph is captured, as the graph would read it again "
            "whenever it runs; move it to the GPU first with tc.asarray(x, device=\"",

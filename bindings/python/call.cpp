@@ -39,14 +39,14 @@ struct Output {
   bool is_given = false;             // by the caller
 };
 
-Output new_output(const Call& call, const op::OutputSpec& spec) {
+Output new_output(const Call& call, const op::OutputSpec& spec, bool as_tensor) {
   if (spec.in_place_of >= 0) {
     const ArrayArgument a = settled_to_write(call.updated(spec.in_place_of), call.stream());
     return {a.view, nb::borrow(a.object), a.memory};
   }
   const ArrayArgument& like = call.leader();
   if (like.is_host_array()) {
-    NumpyArray array = empty_on_host(spec.dtype, spec.shape);
+    NumpyArray array = empty_on_host(spec.dtype, spec.shape, as_tensor);
     if (!call.device().is_cuda())
       return {on_device(array.view, call.device()), std::move(array.object), nullptr};
     PyTensor t = own(Tensor(spec.dtype, spec.shape, call.device(), call.stream()), call.stream());
@@ -85,7 +85,8 @@ Output given_output(const Call& call, nb::handle out) {
 }
 
 // out= is None, the first result's array, or a tuple of one entry for each result; what it leaves
-// out is made. Without specs there is one result, and it is given.
+// out is made, all of one kind: tensors of ours if NumPy lacks the dtype of a result. Without specs
+// there is one result, and it is given.
 std::vector<Output> make_outputs(const Call& call, nb::handle out,
                                  const std::vector<op::OutputSpec>& specs) {
   const bool is_tuple = PyTuple_Check(out.ptr());
@@ -96,12 +97,14 @@ std::vector<Output> make_outputs(const Call& call, nb::handle out,
          specs.size(), specs.size() == 1 ? " result" : " results", " (", names,
          "); give an array or None for each");
   }
+  const bool as_tensors = !std::ranges::all_of(specs, is_in_numpy, &op::OutputSpec::dtype);
   std::vector<Output> outputs;
   for (size_t i = 0; i < std::max<size_t>(specs.size(), 1); ++i) {
     const nb::handle given = is_tuple ? nb::handle(PyTuple_GET_ITEM(out.ptr(), Py_ssize_t(i)))
                              : i == 0 ? out
                                       : nb::handle(Py_None);
-    outputs.push_back(given.is_none() ? new_output(call, specs[i]) : given_output(call, given));
+    outputs.push_back(given.is_none() ? new_output(call, specs[i], as_tensors)
+                                      : given_output(call, given));
     outputs.back().is_given = !given.is_none();
   }
   return outputs;

@@ -45,6 +45,9 @@ nb::dict to_dict(const op::Parameter& p) {
   d["or_tensor"] = p.or_tensor;
   d["written"] = p.written;
   d["default"] = p.default_value;
+  nb::list dtypes;
+  for (const DType dtype : p.dtypes) dtypes.append(std::string(to_string(dtype)));
+  d["dtypes"] = dtypes;
   return d;
 }
 

@@ -39,6 +39,7 @@ from ._manipulation import (
     unstack,
 )
 from ._namespace import array_namespace_info as _array_namespace_info
+from ._operators import install as _install_operators
 from ._ops import *
 from ._packed import (
     PackedConvWeight,
@@ -81,6 +82,7 @@ from .linalg import matmul, tensordot, vecdot
 from .memory import MemoryPool
 
 _install()
+_install_operators()
 _install_protocols()
 _native.add_prefix(_sys.prefix)  # NVRTC and oneDNN may be packages of this Python
 __array_api_version__ = "2024.12"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from . import _frameworks
 from . import _tensorcraft as native
-from ._tensor import asarray, is_plain
+from ._tensor import beside, is_numpy, is_plain
 from ._tensorcraft import Tensor
 from .errors import TensorCraftAxisError, TensorCraftTypeError, TensorCraftValueError
 
@@ -80,9 +80,9 @@ def to_shape(shape: Any, what: str) -> tuple[int, ...]:
 
 
 def to_tensors(given: Sequence[Any]) -> list[Tensor]:
-    """Tensors of what was given: lists and numbers go to the device of the first array."""
-    known = next((native.from_any(x).device for x in given if not is_plain(x)), "cpu")
-    return [asarray(x, device=known) if is_plain(x) else native.from_any(x) for x in given]
+    """Tensors of what was given, on the device of the first array that has one: see `beside`."""
+    known = next((native.from_any(x).device for x in given if not (is_plain(x) or is_numpy(x))), "cpu")
+    return [beside(x, known) for x in given]
 
 
 def in_framework(first: Any, result: Any) -> Any:

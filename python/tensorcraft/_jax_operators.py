@@ -197,7 +197,7 @@ class Operator:
                 numbers = {name: number for name, number in value if number is not None}
                 settings[p["name"]] = {"names": " ".join(name for name, _ in value), "numbers": numbers}
         for p, option, value in zip(self.options, chosen, checked["settings"]):
-            if isinstance(option, jax.Array):
+            if isinstance(option, jax.Array) or (p["kind"] == "tensor" and _is_number(option)):
                 tensors[p["name"]] = len(arrays)
                 arrays.append(option)
             elif p["kind"] != "named_values":

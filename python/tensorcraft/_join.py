@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from . import _ops
 from . import _tensorcraft as native
-from ._arguments import in_framework, to_axis, to_index
+from ._arguments import in_framework, to_axis, to_index, to_tensors
 from ._dtypes import promoted
 from ._tensor import asarray, is_plain
 from ._tensorcraft import DType, Tensor
@@ -27,7 +27,7 @@ def _arrays(arrays: Any, name: str, flat: bool) -> tuple[list[Any], list[Tensor]
         raise TensorCraftValueError(f"{name}: arrays: expected at least one")
     given = [asarray(a, device="cpu").numpy() if is_plain(a) else a for a in arrays]
     given = [a.reshape(-1) for a in given] if flat else given
-    tensors = [native.from_any(a) for a in given]
+    tensors = to_tensors(given)
     for i, t in enumerate(tensors):
         if t.device != tensors[0].device:
             raise TensorCraftValueError(

@@ -7,7 +7,8 @@ from typing import Any, NoReturn
 
 from . import _ops
 from . import _tensorcraft as native
-from ._tensor import _NOT_IN_NUMPY, _host_values, _item, _operand
+from ._operators import operand_of
+from ._tensor import _NOT_IN_NUMPY, _host_values, _item
 from ._tensorcraft import DType, Tensor
 from .errors import TensorCraftTypeError, TensorCraftValueError
 from .linalg import matmul, vecdot
@@ -51,7 +52,7 @@ def _index(self: Tensor) -> int:
 
 def _contains(self: Tensor, value: Any) -> bool:
     """Is any element equal to `value`, which broadcasts?"""
-    operand = _operand(self, value)
+    operand = operand_of(self, value)
     return operand is not None and bool(_ops.any(_ops.equal(self, operand)))
 
 
@@ -104,6 +105,10 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     return values.copy() if copy and not is_copy else values
 
 
+def _divmod(a: Any, b: Any) -> tuple[Any, Any]:
+    return _ops.floor_divide(a, b), _ops.remainder(a, b)
+
+
 def _refuse_ufunc(name: str, why: str) -> NoReturn:
     raise TensorCraftTypeError(f"np.{name}: {why}; give it np.asarray(tensor), or look for a function of tc")
 
@@ -116,11 +121,11 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, out: Any =
             _refuse_ufunc(name, "out is a tc.Tensor")
         arrays = [_array(x) if isinstance(x, Tensor) else x for x in inputs]
         return getattr(ufunc, method)(*arrays, out=out, **options)
-    written: dict[str, Any] = {"matmul": matmul, "vecdot": vecdot}
+    written: dict[str, Any] = {"divmod": _divmod, "matmul": matmul, "vecdot": vecdot}
     function = written.get(name) or getattr(_ops, _OF_UFUNC.get(name, name), None)
     if method != "__call__" or options or function is None:
         _refuse_ufunc(name, "does not take a tc.Tensor" + (" with options" if options else ""))
-    return function(*(_operand(self, x) for x in inputs))
+    return function(*(operand_of(self, x) for x in inputs))
 
 
 def install() -> None:

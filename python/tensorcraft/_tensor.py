@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Iterator
 from typing import Any, overload
@@ -20,6 +21,31 @@ _NOT_IN_NUMPY = (DType.bfloat16, DType.float8_e4m3fn, DType.float8_e5m2)
 def is_plain(x: Any) -> bool:
     """Is it a number or a list, which has no device of its own?"""
     return isinstance(x, (bool, int, float, list, tuple))
+
+
+def is_numpy(x: Any) -> bool:
+    """Is it an array or a number of NumPy, which has no device of its own either?"""
+    import numpy as np
+
+    return isinstance(x, (np.ndarray, np.generic))
+
+
+def beside(x: Any, device: str) -> Tensor:
+    """A tensor of what stands beside one on `device`, by the rule of calls.
+
+    Numbers and lists go there. An array of NumPy joins the devices whose memory is the host's; a GPU has others.
+    """
+    if isinstance(x, Tensor):
+        return x
+    if is_plain(x):
+        return asarray(x, device=device)
+    if not is_numpy(x):
+        return native.from_any(x)
+    if x.ndim > 0 and device.startswith("cuda"):
+        raise TensorCraftValueError(
+            f'host and device arrays are mixed; move the host array with tc.asarray(x, device="{device}")'
+        )
+    return asarray(x if x.ndim > 0 else x[()], device=device)
 
 
 def asarray(obj: Any, dtype: Any = None, device: str | None = None, copy: bool | None = None) -> Tensor:
@@ -341,101 +367,30 @@ def _to_list(self: Tensor) -> Any:
     return _host_values(self).tolist()
 
 
-def _operand(self: Tensor, other: Any) -> Any:
-    """What stands beside a Tensor: numbers as they are, arrays as Tensors; None for anything else."""
-    if isinstance(other, (Tensor, int, float)):
-        return other
-    if isinstance(other, (list, tuple)):
-        return asarray(other, device=self.device)
-    if getattr(other, "__array_ufunc__", other) is None:  # it does its arithmetic itself, as a sparse matrix does
-        return None
-    if hasattr(other, "__dlpack__") or hasattr(other, "dtype"):
-        return native.from_any(other)
-    return None
-
-
-def _unary(name: str) -> Any:
+def _statistic(name: str) -> Any:
+    """The method of an operator that np.mean, np.var and np.std call, with their dtype and ddof."""
     function = getattr(_ops, name)
 
-    def method(self: Tensor) -> Any:
-        return function(self)
+    @functools.wraps(function)
+    def method(self: Tensor, *args: Any, dtype: Any = None, **options: Any) -> Any:
+        if name != "mean" and "ddof" in options:
+            options["correction"] = options.pop("ddof")
+        return function(self if dtype is None else astype(self, dtype), *args, **options)
 
-    method.__doc__ = f"tc.{name}, as an operator."
     return method
 
 
-def _binary(name: str, function: Any, reflected: bool) -> Any:
-    def method(self: Tensor, other: Any) -> Any:
-        operand = _operand(self, other)
-        if operand is None:
-            return NotImplemented
-        return function(operand, self) if reflected else function(self, operand)
-
-    method.__doc__ = f"tc.{name}, as an operator."
-    return method
-
-
-def _in_place(name: str, function: Any) -> Any:
-    def method(self: Tensor, other: Any) -> Any:
-        operand = _operand(self, other)
-        if operand is None:
-            return NotImplemented
-        function(self, operand, out=self)  # which reads an operand across `self` before it writes
-        return self
-
-    method.__doc__ = f"tc.{name} into this tensor."
-    return method
-
-
-def _multiply_in_place(self: Tensor, other: Any) -> Any:
-    """tc.matmul into this tensor, which has the shape of the product."""
-    product = self @ other
-    if product.shape != self.shape:
-        raise TensorCraftValueError(f"@=: the product has shape {product.shape}, the tensor {self.shape}; use `a = a @ b`")
-    _ops.copy(product, out=self)
-    return self
-
-
-def _divmod(self: Tensor, other: Any) -> Any:
-    """The quotients rounded down, and the remainders."""
-    return self // other, self % other
-
-
-def _reflected_divmod(self: Tensor, other: Any) -> Any:
-    """The quotients of `other` by the tensor rounded down, and the remainders."""
-    return other // self, other % self
-
-
-_BINARY = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "pow": "pow",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}
-# Python mirrors these itself: of `2 < tensor` it asks `tensor > 2`.
-_COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
-_UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 # Operators that are methods too, of their first argument.
 _AS_METHODS = (
-    "all", "any", "argmax", "argmin", "cumulative_sum", "max", "mean", "min", "prod", "round", "std", "sum",
-    "take", "var",
+    "all", "any", "argmax", "argmin", "cumulative_sum", "max", "min", "prod", "round", "sum", "take",
 )  # fmt: skip
+_STATISTICS = ("mean", "std", "var")  # methods too, which NumPy's functions of these names call
 _METHODS: dict[str, Any] = {
     "__iter__": _iterate,
     "__len__": _length,
     "__repr__": _repr,
     "__float__": lambda self: float(_item(self)),
     "__int__": lambda self: int(_item(self)),
-    "__divmod__": _divmod,
-    "__rdivmod__": _reflected_divmod,
     "__hash__": object.__hash__,  # by identity, though == compares elements
     "__array_namespace__": _namespace,
     "T": property(_transposed),
@@ -458,7 +413,6 @@ _METHODS: dict[str, Any] = {
 def install() -> None:
     """Gives the native class its NumPy-like methods; called once by the package."""
     from ._indexing import get_item, nonzero, set_item
-    from .linalg import matmul
 
     methods = {
         **_METHODS,
@@ -466,20 +420,10 @@ def install() -> None:
         "__setitem__": set_item,
         "nonzero": nonzero,
         "clip": clip,
-        "__matmul__": _binary("matmul", matmul, reflected=False),
-        "__rmatmul__": _binary("matmul", matmul, reflected=True),
-        "__imatmul__": _multiply_in_place,
     }
     for name, method in methods.items():
         setattr(Tensor, name, method)
     for name in (n for n in _AS_METHODS if hasattr(_ops, n)):
         setattr(Tensor, name, getattr(_ops, name))
-    for short, name in _UNARY.items():
-        setattr(Tensor, f"__{short}__", _unary(name))
-    for short, name in _BINARY.items():
-        function = getattr(_ops, name)
-        setattr(Tensor, f"__{short}__", _binary(name, function, reflected=False))
-        setattr(Tensor, f"__r{short}__", _binary(name, function, reflected=True))
-        setattr(Tensor, f"__i{short}__", _in_place(name, function))
-    for short, name in _COMPARISONS.items():
-        setattr(Tensor, f"__{short}__", _binary(name, getattr(_ops, name), reflected=False))
+    for name in _STATISTICS:
+        setattr(Tensor, name, _statistic(name))

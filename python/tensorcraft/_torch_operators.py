@@ -139,10 +139,16 @@ def _implement(operator: Operator) -> None:
     _register(f"{name}.out", operator.out_schema(), call, fake)
 
 
-def _number_beside(value: Any, beside: Any) -> Any:
-    """A number where an array may stand, of the dtype of the array beside it if that holds its kind."""
+def _number_beside(value: Any, beside: Any, takes: tuple[Any, ...]) -> Any:
+    """A number where an array may stand, of the dtype that a call gives it.
+
+    It is float32 where the argument takes that and not the dtype of the array beside it, else that dtype if it holds the
+    number's kind.
+    """
     fits = beside.dtype.is_floating_point or (isinstance(value, int) and beside.dtype != torch.bool)
     dtype = beside.dtype if fits else (torch.int64 if isinstance(value, int) else torch.float32)
+    if torch.float32 in takes and beside.dtype not in takes:
+        dtype = torch.float32
     return torch.full((), value, dtype=dtype, device=beside.device)
 
 
@@ -159,6 +165,7 @@ def _traced(operator: Operator) -> Callable[..., Any]:
                              for p in operator.options if p["kind"] != "named_values"}  # fmt: skip
     inputs, named, name_of, written, outputs = operator.inputs, operator.named, operator.name, operator.written, operator.outputs
     pairs = [p["name"] for p in operator.options if p["or_tensor"]]
+    takes = {name: tuple([getattr(torch, dtype) for dtype in dtypes]) for name, dtypes in operator.takes.items()}
     classes = {key[1:]: value for key, value in _ops.RESULTS.items() if key[0] == operator.name}
 
     def traced(*, out: Any = None, stream: Any = None, device: Any = None, variant: Any = None, **options: Any) -> Any:
@@ -181,9 +188,9 @@ def _traced(operator: Operator) -> Callable[..., Any]:
         for value in [*chosen.values(), *others.values()]:
             if beside is None and isinstance(value, torch.Tensor):
                 beside = value
-        for name in inputs:
-            if chosen[name] is not None and not isinstance(chosen[name], torch.Tensor):
-                chosen[name] = _number_beside(chosen[name], beside)
+        for name, dtypes in takes.items():
+            if isinstance(chosen.get(name), (bool, int, float)):
+                chosen[name] = _number_beside(chosen[name], beside, dtypes)
         if named:
             chosen["arrays"] = [v for v in others.values() if isinstance(v, torch.Tensor)]
             chosen["names"] = ", ".join([k for k, v in others.items() if isinstance(v, torch.Tensor)])

@@ -131,6 +131,7 @@ class Operator:
         self.inputs: list[str] = [p["name"] for p in described["inputs"]]
         self.options: list[dict[str, Any]] = described["options"]
         self.outputs: list[tuple[str, list[str]]] = [(name, when.split()) for name, when in described["outputs"]]
+        self.takes = {p["name"]: p["dtypes"] for p in [*described["inputs"], *self.options] if p["kind"] == "tensor"}
         self.named = any(p["kind"] == "named_values" for p in self.options)
         # The inputs that are written are the first results, in their order.
         self.written = sum(p["written"] for p in described["inputs"])

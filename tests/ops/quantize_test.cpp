@@ -4,6 +4,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
+#include "tensorcraft/ops/gemm/gemm.hpp"
 #include "tensorcraft/ops/permute/permute.hpp"
 #include "tensorcraft/ops/quantize/scale.cuh"
 #include "tests/support/expect_error.hpp"
@@ -313,6 +314,35 @@ TEST(Quantize, RefusesOptionsThatContradictEachOther) {
   EXPECT_THROW(quantize(x, {.scheme = QuantizeScheme::token, .given_scales = scale.view()}), Error);
   EXPECT_THROW(dequantize(x, scale), Error);
   EXPECT_THROW(dequantize(q, scale, {.dtype = DType::int8}), Error);
+}
+
+// Scales beside an operand as it lies are those of its rows, and the vector of b's columns.
+TEST(Quantize, ScalesFitTheProductsOfTheirOperands) {
+  for (const DType dtype : {DType::float8_e4m3fn, DType::int8})
+    for (const int64_t k : {96, 300}) {
+      const QuantizeOptions by_row{.dtype = dtype, .scheme = QuantizeScheme::token};
+      const auto a = quantize(normal_tensor({5, k}), by_row);
+      const auto b = quantize(normal_tensor({40, k}), by_row);
+      const TensorView codes = b.out, scales = b.scales;
+      const auto product = [&](const TensorView& of_b, bool transposed, const TensorView& scale) {
+        return values(gemm(a.out, of_b,
+                           {.transpose_b = transposed,
+                            .a_scale = a.scales,
+                            .b_scale = scale,
+                            .out_dtype = DType::float32}));
+      };
+      const auto wanted = product(codes, true, scales.select(1, 0));
+      EXPECT_EQ(product(codes, true, scales), wanted);
+      EXPECT_EQ(product(codes.transpose(0, 1), false, scales.transpose(0, 1)), wanted);
+    }
+}
+
+// A list of one number, as Python gives it, is that number.
+TEST(Quantize, OneNumberMayHaveAnAxis) {
+  const Tensor x = normal_tensor({4, 8}), scale = normal_tensor({1}), number = normal_tensor({});
+  const Tensor same = quantize(x, {.given_scales = number.view()}).out;
+  EXPECT_EQ(bytes(quantize(x, {.given_scales = scale.view()}).out), bytes(same));
+  EXPECT_EQ(values(dequantize(same, scale)), values(dequantize(same, number)));
 }
 
 }  // namespace

@@ -43,11 +43,9 @@ def test_out_leaves_the_caches_as_they_are(device: str) -> None:
 def test_what_cannot_be_written_is_refused(device: str) -> None:
     v_cache = caches(device, "tensor")[1]
     ones, slots = put(device, np.ones((1, 1, 8), np.float32), np.zeros(1, np.int32))
-    is_gpu = device.startswith("cuda")
-    said = "host and device arrays are mixed" if is_gpu else "k_cache is written in place, so it must be an array, got a list"
-    with pytest.raises(ValueError if is_gpu else TypeError, match=f"append_kv: {said}"):
+    with pytest.raises(TypeError, match="append_kv: k_cache is written in place, so it must be an array, got a list"):
         tc.append_kv(np.zeros((3, 4, 1, 8), np.float32).tolist(), v_cache, ones, ones, slots, device=device)
-    if not is_gpu:
+    if not device.startswith("cuda"):
         fixed = np.zeros((3, 4, 1, 8), np.float32)
         fixed.flags.writeable = False
         with pytest.raises(BufferError, match="k_cache_out: the tensor is read-only"):

@@ -119,6 +119,8 @@ TensorView by_rows(const TensorView& cache, CacheLayout layout) {
   return layout == CacheLayout::nhd ? cache : cache.transpose(1, 2);
 }
 
+bool is_number(const TensorView& scale) { return scale.size() == 1 && scale.rank() <= 1; }
+
 void check_cache(std::string_view name, const TensorView& cache, const TensorView& tokens,
                  const std::optional<TensorView>& scale) {
   const DType dtype = tokens.dtype();
@@ -127,7 +129,7 @@ void check_cache(std::string_view name, const TensorView& cache, const TensorVie
     const std::string_view name_of_it = name == "k_cache" ? "k_scale" : "v_scale";
     const Dims each(std::span<const int64_t>(tokens.shape()).first(size_t(tokens.rank() - 1)));
     op::check_dtype(kName, name_of_it, *scale, {DType::float32});
-    if (scale->rank() != 0 && scale->shape() != each)
+    if (!is_number(*scale) && scale->shape() != each)
       fail(ErrorKind::value, kName, ": ", name_of_it, ": expected a number or shape ", each,
            ", that of ", name[0], " without head_dim, got ", scale->shape());
   }
@@ -255,6 +257,8 @@ Problem check(const op::Call<Options>& call) {
   Options o = call.options;
   check_inputs(call.inputs, o);
   const TensorView &k_cache = call.in(0), &v_cache = call.in(1);
+  for (std::optional<TensorView>* scale : {&o.k_scale, &o.v_scale})
+    if (*scale && is_number(**scale)) *scale = (*scale)->at((*scale)->data(), {}, {});
   if (!o.v_cache_out) o.v_cache_out = v_cache;
   if (o.q && !o.q_out) o.q_out = o.q;
   op::check_like(kName, "k_cache_out", call.out(), k_cache.dtype(), k_cache.shape());
@@ -332,8 +336,8 @@ const op::Definition<Problem, Options> kDefinition{
                {"slots", "int32 or int64 (...): where each token goes"}},
     .options = {op::option("k_scale", &Options::k_scale,
                            "float32: a number, or one for each token and head, shape of k without "
-                           "head_dim; keys are divided by it, and int8 needs it"),
-                op::option("v_scale", &Options::v_scale, "the same of values"),
+                           "head_dim; keys are divided by it, and codes that are integers need it"),
+                op::option("v_scale", &Options::v_scale, "float32: the same of values"),
                 op::option("q", &Options::q,
                            "(..., heads, head_dim): prepared as k is; returns q_out"),
                 op::option("cos", &Options::cos, "(max_seq, rotated / 2), as rope_cache gives it"),

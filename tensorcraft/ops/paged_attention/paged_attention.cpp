@@ -78,7 +78,8 @@ void check_scale(std::string_view name, const std::optional<TensorView>& scale,
   }
   const Dims each(std::span<const int64_t>(cache.shape()).first(3));
   op::check_dtype(kName, name, *scale, {DType::float32});
-  if (scale->rank() != 0 && scale->shape() != each)
+  const bool is_number = scale->size() == 1 && scale->rank() <= 1;
+  if (!is_number && scale->shape() != each)
     fail(ErrorKind::value, kName, ": ", name, ": expected a number or shape ", each,
          ", that of the cache without head_dim, got ", scale->shape());
 }
@@ -331,7 +332,7 @@ const op::Definition<Problem, Options> kDefinition{
                 op::option("k_scale", &Options::k_scale,
                            "float32: a number, or one for each key and head, shape of k_cache "
                            "without head_dim"),
-                op::option("v_scale", &Options::v_scale, "the same of values"),
+                op::option("v_scale", &Options::v_scale, "float32: the same of values"),
                 op::option("layout", &Options::layout, "order of the dimensions of the caches"),
                 op::option("v_dim", &Options::v_dim, "elements of a value, without v_cache"),
                 op::option("return_lse", &Options::return_lse,

@@ -128,6 +128,12 @@ void check_scales(std::string_view op, const TensorView& scales,
     fail(ErrorKind::value, op, ": scales and zero points must be contiguous; copy them first");
 }
 
+// Scales as they were given, which for a whole tensor may be a list of one.
+TensorView given_scales(const TensorView& scales, QuantizeScheme scheme) {
+  const bool is_number = scales.size() == 1 && scales.rank() == 1;
+  return is_number && scheme == QuantizeScheme::tensor ? scales.at(scales.data(), {}, {}) : scales;
+}
+
 // A tensor without axes as one of one element.
 TensorView with_axis(const TensorView& t) { return t.rank() == 0 ? t.expand_dims(0) : t; }
 
@@ -167,7 +173,7 @@ Problem check(const op::Call<QuantizeOptions>& call) {
   if (!given && (!o.scales || o.zero_point.has_value() != o.asymmetric))
     fail(ErrorKind::value, kName,
          ": give memory for the scales that are computed, and where asymmetric for zero points");
-  const auto& scales = given ? o.given_scales : o.scales;
+  const auto scales = given ? given_scales(*o.given_scales, o.scheme) : o.scales;
   if (!given && x.size() == 0 && scales->size() > 0)
     fail(ErrorKind::value, kName, ": x: shape ", x.shape(),
          " has no elements to find a scale of; give scales");
@@ -215,7 +221,7 @@ const op::Definition<Problem, Options> kQuantize{
                 op::option("power_of_two", &Options::power_of_two,
                            "round computed scales up to powers of two"),
                 op::option("asymmetric", &Options::asymmetric, "int8: compute zero points too"),
-                op::option("scales", &Options::given_scales, "use these and compute none"),
+                op::option("scales", &Options::given_scales, "float32: use these and compute none"),
                 op::option("zero_point", &Options::given_zero_point,
                            "int32, shape of scales; with them, for int8")},
     .out_doc = "shape of x, of dtype",
@@ -248,7 +254,8 @@ Problem check(const op::Call<DequantizeOptions>& call) {
   // A norm that stores codes gives its scales without the axis of one element.
   const bool lacks_axis =
       o.scheme == QuantizeScheme::token && call.in(1).rank() + 1 == shape.rank();
-  const TensorView scales = lacks_axis ? call.in(1).expand_dims(call.in(1).rank()) : call.in(1);
+  const TensorView scales =
+      lacks_axis ? call.in(1).expand_dims(call.in(1).rank()) : given_scales(call.in(1), o.scheme);
   if (o.scheme == QuantizeScheme::tensor && scales.rank() > 0)
     fail(ErrorKind::value, kBack, ": scales: expected one number for scheme \"tensor\", got shape ",
          scales.shape(), "; name the scheme that they were computed with");
