@@ -51,20 +51,20 @@ Time to_time(double seconds, const char* name) {
 double seconds(Time time) { return std::chrono::duration<double>(time).count(); }
 
 uint64_t to_bytes(nb::handle object, const char* name) {
-  const int64_t bytes = to_int64(object, name);
+  const int64_t bytes = to_int64(object, join("Scheduler: ", name));
   if (bytes < 0) fail(ErrorKind::value, "Scheduler: ", name, " must be at least 0, got ", bytes);
   return uint64_t(bytes);
 }
 
 int to_int(nb::handle object, const char* name) {
-  const int64_t value = to_int64(object, name);
+  const int64_t value = to_int64(object, join("Scheduler: ", name));
   if (value != int(value))
     fail(ErrorKind::value, "Scheduler: ", name, " must fit 32 bits, got ", value);
   return int(value);
 }
 
 int to_count(nb::handle object, const char* name) {
-  const int64_t count = to_int64(object, name);
+  const int64_t count = to_int64(object, join("Scheduler: ", name));
   if (count < 1 || count > 1 << 20)
     fail(ErrorKind::value, "Scheduler: ", name, " must be 1 to 1048576, got ", count);
   return int(count);
@@ -275,9 +275,11 @@ void register_scheduler(nb::module_& m) {
   schedulers
       .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, double, const nb::dict&, double,
                     double, nb::handle>(),
-           "device"_a.none(), "memory"_a.none(), "max_running"_a, "max_pending"_a, "bandwidth"_a,
-           "shares"_a, "window"_a, "patience"_a, "streams"_a)
-      .def("submit", &SchedulerObject::submit)
+           "device"_a.none(), "memory"_a.none(), "max_running"_a.none(), "max_pending"_a.none(),
+           "bandwidth"_a, "shares"_a, "window"_a, "patience"_a, "streams"_a.none())
+      .def("submit", &SchedulerObject::submit, "id"_a, "name"_a, "policy"_a, "qos"_a,
+           "priority"_a.none(), "run_estimate"_a, "memory"_a.none(), "stream"_a.none(),
+           "traffic"_a.none(), "after"_a, "work"_a, "ended"_a)
       .def("cancel", &SchedulerObject::cancel)
       .def("forget", &SchedulerObject::forget)
       .def("state", &SchedulerObject::state)

@@ -129,7 +129,13 @@ def test_what_is_wrong_is_refused() -> None:
             s.submit(int, after=[3])  # type: ignore[list-item]
         with pytest.raises(ValueError, match="priority must fit 32 bits"):
             s.submit(int, priority=1 << 40)
+        for option in ("stream", "priority", "memory", "traffic"):
+            with pytest.raises(TypeError, match=f"Scheduler: {option} must be an integer, got NoneType"):
+                s.submit(tc.softmax, [1.0, 2.0], **{option: None})  # type: ignore[arg-type]
         assert s.statistics()["pending"] == 0
+    for option in ("max_running", "max_pending", "streams"):
+        with pytest.raises(TypeError, match=f"Scheduler: {option} must be an integer, got NoneType"):
+            tc.Scheduler("cpu", **{option: None})  # type: ignore[arg-type]
 
 
 def test_nothing_is_kept_of_a_task_that_ended() -> None:
