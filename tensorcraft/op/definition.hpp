@@ -4,6 +4,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/choose.hpp"
 #include "tensorcraft/op/host_memory.hpp"
+#include "tensorcraft/op/nearest_settings.hpp"
 #include "tensorcraft/op/plan_cache.hpp"
 #include "tensorcraft/op/trace.hpp"
 #include "tensorcraft/op/tuned_call.hpp"
@@ -82,7 +83,12 @@ void run_chosen(const Definition<Problem, Options>& def, const Call<Options>& ca
   const Problem problem = def.check(call);
   const Device device = call.out().device();
   if (!runs_kernels(device.type)) return run_on_host(def, call, problem);
-  const Chosen chosen = choose_rung(def, problem, device_info(device), call.options.variant);
+  const DeviceInfo& info = device_info(device);
+  const Chosen chosen = first_of_ladder(def, problem, info, call.options.variant);
+  if (chosen.variant.empty()) {
+    check_settings(def, call, problem, info);
+    fail_to_choose(def, problem, info, call.options.variant);
+  }
   if (call.out().size() == 0) return;
   const StreamRef stream = resolve_stream(call.options.stream, device);
   const Trace::Scope scope(Trace::active(), def.name, chosen.variant, device, stream);

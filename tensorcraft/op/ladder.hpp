@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <initializer_list>
 #include <new>
 #include <string>
@@ -61,6 +62,7 @@ struct LadderItem {
   void (*add)(Plan&, const Answer&, const LadderItem&, const void* rung_call, const Gpu&);
   std::vector<Weighed> (*weigh)(const LadderItem&, const void* rung_call, const Gpu&,
                                 const ConfigBytes* chosen);
+  std::string (*option)(const ConfigBytes&);  // as Weighed::option; null if there is none
 };
 
 // The fields of Configs in which they differ, for each of them; all fields if there is but one.
@@ -172,6 +174,11 @@ struct LadderFunctions {
     }
     return all;
   }
+  static std::string option(const ConfigBytes& bytes) {
+    Config config;
+    std::memcpy(&config, bytes.data(), sizeof(config));
+    return option_of(config);
+  }
 };
 
 }  // namespace detail
@@ -192,6 +199,8 @@ auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
              const Rung<Params, Given, Config>(&ladder)[count]) {
     static_assert(sizeof(Config) == n * sizeof(int), "fields must name all fields of Config");
     using Functions = detail::LadderFunctions<Params, Given, Config, instances, option_of>;
+    std::string (*option)(const ConfigBytes&) = nullptr;
+    if constexpr (option_of != nullptr) option = Functions::option;
     std::vector<const LadderItem*> items;
     // Variants of one kernel share its identity, by which what is compiled is found.
     const auto kernel_of = [&](const auto& rung) -> const jit::Rung& {
@@ -208,7 +217,8 @@ auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
           &rung,
           Functions::ask,
           Functions::add,
-          Functions::weigh});
+          Functions::weigh,
+          option});
     }
     return Ladder<Problem>{items,
                            [](const Problem& problem, std::byte* memory) {

@@ -238,8 +238,6 @@ void no_variant(std::string_view op, std::string_view forced,
   for (const Considered& c : considered) {
     if (!forced.empty() && c.variant.name != forced && c.variant.alias != forced) continue;
     text.append("\n  ").append(c.variant.name).append(": ").append(c.reason);
-    if (!c.candidates.empty()) text.append("; it has");
-    for (const Weighed& w : c.candidates) text.append("\n    ").append(w.config);
   }
   throw Error(ErrorKind::unsupported, text);
 }

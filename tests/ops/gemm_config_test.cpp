@@ -134,18 +134,52 @@ TEST(GemmConfig, AVariantWithoutTheTileSaysWhichItHas) {
   EXPECT_EQ(row.reason, "has no tile as config asks");
   EXPECT_EQ(row.candidates.size(), explained(512, 512, 512).variants[0].candidates.size());
   if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
-  const Tensor a = zeros({64, 64}).to(Device::simt());
-  try {
-    gemm(a, a, {.config = GemmConfig{.tile_m = 160}, .variant = "swizzled"});
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-    EXPECT_EQ(text.find("gemm: variant swizzled does not accept this problem\n  swizzled: has no "
-                        "tile as config asks; it has\n    block_m = 256, block_n = 128"),
-              0u)
-        << text;
+}
+
+// In the words of the caller, and each of them runs.
+TEST(GemmConfig, AConfigThatNoVariantHasIsToldTheNearestOnes) {
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  const auto check = [](DType dtype, GemmConfig config, const char* variant,
+                        const std::string& begin) {
+    Tensor host(dtype, {64, 64});
+    std::memset(host.data(), 0, host.nbytes());
+    const Tensor a = host.to(Device::simt());
+    std::string text;
+    try {
+      gemm(a, a, {.config = config, .variant = variant});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+      text = error.what();
+    }
+    EXPECT_TRUE(text.starts_with(begin)) << text;
+    EXPECT_LT(text.size(), 300u) << text;
+    constexpr std::string_view kList = "; the nearest that are accepted: ";
+    const size_t at = text.find(kList);
+    ASSERT_NE(at, text.npos) << text;
+    int listed = 0;
+    for (std::string_view rest = std::string_view(text).substr(at + kList.size()); !rest.empty();) {
+      const size_t end = std::min(rest.find("; "), rest.size());
+      const auto one = op::Field<GemmConfig>::get("gemm", "config", rest.substr(0, end));
+      EXPECT_NO_THROW(gemm(a, a, {.config = one, .variant = variant})) << text;
+      rest = rest.substr(std::min(end + 2, rest.size()));
+      ++listed;
+    }
+    EXPECT_TRUE(listed >= 1 && listed <= 3) << text;
+  };
+  check(DType::bfloat16, {.tile_m = 160}, "swizzled",
+        "gemm: config tile_m=160: variant swizzled does not accept it: has no tile as config asks");
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    check(dtype, {.tile_m = 100}, "",
+          "gemm: config tile_m=100: no variant has it for this call on simt");
+    check(dtype, {.tile_m = 30, .tile_n = 70}, "", "gemm: config tile_m=30, tile_n=70: no variant");
   }
+  const Tensor a = zeros({64, 64}).to(Device::simt());
+  expect_error(
+      ErrorKind::unsupported,
+      [&] { gemm(a, a, {.config = GemmConfig{.tile_m = 7}, .variant = "gemv"}); },
+      "gemm: variant gemv does not accept this problem\n  gemv: takes up to 4 rows of a, or "
+      "columns "
+      "of b");
 }
 
 // So that tuning can ask for each of them alone.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators from Python: values against NumPy, frameworks in and out, options every operator has."""
 
+import functools
 import subprocess
 import sys
 import threading
@@ -196,6 +197,27 @@ def test_config_fixes_the_tile() -> None:
     with pytest.raises(tc.errors.TensorCraftValueError, match='gemm: config has no "tile"; it may have tile_m,'):
         tc.gemm(x, x, config={"tile": 1}, device="cpu")
     assert np.array_equal(tc.gemm(x, x, config={"tile_m": 7}, device="cpu"), x), "no effect on the CPU"
+
+
+@pytest.mark.skipif("simt" not in tc.devices(), reason="built without the emulator")
+@pytest.mark.parametrize("name", ["gemm", "grouped_gemm", "masked_gemm"])
+def test_a_config_that_no_variant_has_is_told_the_nearest(name: str) -> None:
+    counts = np.array([16, 16], np.int32)
+    a, b = np.zeros((2, 16, 64), np.float16), np.zeros((2, 64, 64), np.float16)
+    call = {
+        "gemm": functools.partial(tc.gemm, a[0], b[0], device="simt"),
+        "grouped_gemm": functools.partial(tc.grouped_gemm, a.reshape(32, 64), b, sizes=counts, device="simt"),
+        "masked_gemm": functools.partial(tc.masked_gemm, a, b, counts, device="simt"),
+    }[name]
+    with pytest.raises(tc.errors.Unsupported) as error:
+        call(config={"tile_m": 100})
+    text, _, nearest = str(error.value).partition("; the nearest that are accepted: ")
+    assert text == f"{name}: config tile_m=100: no variant has it for this call on simt"
+    listed = nearest.split("; ")
+    assert 1 <= len(listed) <= 3
+    for one in listed:
+        setting, _, value = one.partition("=")
+        call(config={setting: int(value)})
 
 
 def test_explain_accepts_what_the_call_accepts(device: str) -> None:
