@@ -108,6 +108,8 @@ Command explain_command() {
                   dtype_option(&a->text.dtype),
                   {"--option", "NAME=VALUE of the operator; of an array, a shape; may be repeated",
                    &a->text.options},
+                  {"--out", "a shape of an output that is given, as of an array; may be repeated",
+                   &a->text.outputs},
                   {"--variant", "force one", &a->text.variant}},
       .run = [a](Console& console) { return show(console, *a); },
       .examples = {"explain gemm 4096x4096 4096x4096 --dtype bf16 --option bias=4096 --arch sm_90a",

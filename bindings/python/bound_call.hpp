@@ -57,14 +57,20 @@ class Call {
   // In place, an operand that lies across the output is read as it was before: copied first, as
   // NumPy does.
   void keep_operands(const TensorView& out) {
+    replace_crossing(inputs_, out, [&](const TensorView& in) {
+      return copies_.emplace_back(tensorcraft::copy(in, {.stream = stream_})).view();
+    });
+  }
+  template <class Copy>
+  static void replace_crossing(std::vector<TensorView>& inputs, const TensorView& out,
+                               const Copy& copy) {
     const auto is_out = [&](const TensorView& t) {
       return t.data() == out.data() && t.dtype() == out.dtype() && t.shape() == out.shape() &&
              t.strides() == out.strides();
     };
-    if (std::ranges::none_of(inputs_, is_out)) return;
-    for (TensorView& in : inputs_)
-      if (!is_out(in) && may_overlap(in, out))
-        in = copies_.emplace_back(tensorcraft::copy(in, {.stream = stream_}));
+    if (std::ranges::none_of(inputs, is_out)) return;
+    for (TensorView& in : inputs)
+      if (!is_out(in) && may_overlap(in, out)) in = copy(in);
   }
 
   std::string_view name() const { return description_.name; }

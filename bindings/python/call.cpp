@@ -61,51 +61,115 @@ Output new_output(const Call& call, const op::OutputSpec& spec, bool as_tensor) 
   return {t.view, nb::object(), std::move(t.memory)};
 }
 
-// The caller's array. A NumPy array is computed on the device of the call and copied back.
-Output given_output(const Call& call, nb::handle out) {
-  const ArrayArgument a =
-      settled_to_write(to_array(out, call.name(), "out", nb::none()), call.stream());
-  if (a.is_number() || !a.object.is_valid())
+// A call's results: what infer() says of them, and what the caller gives for each.
+class Results {
+ public:
+  // out= is None, the first result's array, or a tuple of one entry for each result.
+  Results(const op::Operator& op, const op::Arguments& arguments, nb::handle out)
+      : op_(op), arguments_(arguments) {
+    const bool is_tuple = PyTuple_Check(out.ptr());
+    // If the only output is given, the run checks all that infer() would.
+    if (out.is_none() || is_tuple || op.description().outputs.size() > 1)
+      specs_ = op.infer(arguments);
+    if (is_tuple && nb::len(out) != specs_.size()) refuse_number(nb::len(out));
+    for (size_t i = 0; i < std::max<size_t>(specs_.size(), 1); ++i)
+      given_.push_back(is_tuple ? nb::handle(PyTuple_GET_ITEM(out.ptr(), Py_ssize_t(i)))
+                       : i == 0 ? out
+                                : nb::handle(Py_None));
+  }
+  size_t size() const { return given_.size(); }
+  nb::handle given(size_t i) const { return given_[i]; }  // None: the call makes it
+  bool is_given(size_t i) const { return !given_[i].is_none(); }
+  const std::vector<op::OutputSpec>& specs() const { return specs_; }
+
+  // What the caller gives for one. A copy would help an argument that is read; here it would take
+  // the result, so errors say what the array must be instead.
+  ArrayArgument array(const Call& call, size_t i) const {
+    try {
+      const ArrayArgument a = to_array(given_[i], call.name(), "out", nb::none());
+      if (!a.is_number() && a.object.is_valid()) return a;
+    } catch (const Error& e) {
+      const std::string_view text = e.what();
+      const op::OutputSpec spec = specs_.empty() ? op_.infer(arguments_)[i] : specs_[i];
+      fail(e.kind(), text.substr(0, text.find(';')), "; ", spec.name, " must be an array of ",
+           spec.dtype, " of shape ", spec.shape, " for a call on ", call.device());
+    }
     fail(ErrorKind::type, call.name(), ": out must be an array that can be written to, got ",
-         class_name(out));
-  if (!a.is_host_array()) return {a.view, nb::borrow(out), a.memory};
-  if (!call.device().is_cuda())
-    return {on_device(a.view, call.device()), nb::borrow(out), a.memory};
+         class_name(given_[i]));
+  }
+
+ private:
+  [[noreturn]] void refuse_number(size_t given) const {
+    std::string names;
+    for (const op::OutputSpec& s : specs_) names.append(names.empty() ? "" : ", ").append(s.name);
+    fail(ErrorKind::value, op_.description().name, ": out: a tuple of ", given, " was given for ",
+         specs_.size(), specs_.size() == 1 ? " result" : " results", " (", names,
+         "); give an array or None for each");
+  }
+
+  const op::Operator& op_;
+  const op::Arguments& arguments_;
+  std::vector<op::OutputSpec> specs_;  // empty: there is one result, and it is given
+  std::vector<nb::handle> given_;
+};
+
+// A NumPy array is computed on the device of the call and copied back.
+void check_copied_back(const Call& call, const ArrayArgument& out) {
   if (!call.leader().is_host_array())
     fail(ErrorKind::value, call.name(), ": out is a NumPy array and the result is on ",
          call.device(), "; give an array of that device");
-  if (a.view.read_only())
+  if (out.view.read_only())
     fail(ErrorKind::buffer, call.name(), ": out: the tensor is read-only; give writable memory");
-  if (!a.view.is_contiguous())
+  if (!out.view.is_contiguous())
     fail(ErrorKind::value, call.name(),
          ": out: a NumPy array for a result of a GPU must be contiguous");
+}
+
+Output given_output(const Call& call, const ArrayArgument& array, nb::handle out) {
+  const ArrayArgument a = settled_to_write(array, call.stream());
+  if (!a.is_host_array()) return {a.view, nb::borrow(out), a.memory};
+  if (!call.device().is_cuda())
+    return {on_device(a.view, call.device()), nb::borrow(out), a.memory};
+  check_copied_back(call, a);
   PyTensor t =
       own(Tensor(a.view.dtype(), a.view.shape(), call.device(), call.stream()), call.stream());
   return {t.view, nb::borrow(out), std::move(t.memory), a.view};
 }
 
-// out= is None, the first result's array, or a tuple of one entry for each result; what it leaves
-// out is made, all of one kind: tensors of ours if NumPy lacks the dtype of a result. Without specs
-// there is one result, and it is given.
-std::vector<Output> make_outputs(const Call& call, nb::handle out,
-                                 const std::vector<op::OutputSpec>& specs) {
-  const bool is_tuple = PyTuple_Check(out.ptr());
-  if (is_tuple && nb::len(out) != specs.size()) {
-    std::string names;
-    for (const op::OutputSpec& s : specs) names.append(names.empty() ? "" : ", ").append(s.name);
-    fail(ErrorKind::value, call.name(), ": out: a tuple of ", nb::len(out), " was given for ",
-         specs.size(), specs.size() == 1 ? " result" : " results", " (", names,
-         "); give an array or None for each");
-  }
-  const bool as_tensors = !std::ranges::all_of(specs, is_in_numpy, &op::OutputSpec::dtype);
+// What a call makes is of one kind: tensors of ours if NumPy lacks the dtype of a result.
+std::vector<Output> make_outputs(const Call& call, const Results& results) {
+  const bool as_tensors =
+      !std::ranges::all_of(results.specs(), is_in_numpy, &op::OutputSpec::dtype);
   std::vector<Output> outputs;
-  for (size_t i = 0; i < std::max<size_t>(specs.size(), 1); ++i) {
-    const nb::handle given = is_tuple ? nb::handle(PyTuple_GET_ITEM(out.ptr(), Py_ssize_t(i)))
-                             : i == 0 ? out
-                                      : nb::handle(Py_None);
-    outputs.push_back(given.is_none() ? new_output(call, specs[i], as_tensors)
-                                      : given_output(call, given));
-    outputs.back().is_given = !given.is_none();
+  for (size_t i = 0; i < results.size(); ++i) {
+    outputs.push_back(results.is_given(i)
+                          ? given_output(call, results.array(call, i), results.given(i))
+                          : new_output(call, results.specs()[i], as_tensors));
+    outputs.back().is_given = results.is_given(i);
+  }
+  return outputs;
+}
+
+// The same of a call that is asked about: nothing is allocated.
+std::vector<TensorView> outputs_asked_about(const Call& call, const Results& results,
+                                            std::span<const TensorView> inputs,
+                                            const DeviceInfo& target, bool is_here) {
+  for (const op::OutputSpec& spec : results.specs())
+    if (is_here && spec.in_place_of >= 0) call.updated(spec.in_place_of);
+  std::vector<TensorView> outputs = op::imagined_outputs(results.specs(), inputs, target.device);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results.is_given(i)) continue;
+    const ArrayArgument a = results.array(call, i);
+    TensorView view = a.view;
+    if (!is_here) {
+      view = call.asked_about(view, target);
+    } else if (a.is_host_array() && call.device().is_cuda()) {
+      check_copied_back(call, a);
+      view = TensorView(op::imagined_address(i), view.dtype(), view.shape(), call.device());
+    } else if (a.is_host_array()) {
+      view = on_device(view, call.device());
+    }
+    i < outputs.size() ? void(outputs[i] = view) : outputs.push_back(view);
   }
   return outputs;
 }
@@ -144,11 +208,8 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   const bool is_on_host = out.is_none() && call.leader().is_host_array();
   require_recorded(call.name(), call.device(), call.stream(), is_on_host);
   const op::Arguments arguments = call.arguments(variant_text(variant));
-  std::vector<op::OutputSpec> specs;
-  // If the only output is given, the run checks all that infer() would.
-  if (out.is_none() || PyTuple_Check(out.ptr()) || op.description().outputs.size() > 1)
-    specs = op.infer(arguments);
-  std::vector<Output> outputs = make_outputs(call, out, specs);
+  const Results results(op, arguments, out);
+  std::vector<Output> outputs = make_outputs(call, results);
   std::vector<TensorView> views;
   views.reserve(outputs.size());
   for (const Output& o : outputs) views.push_back(o.view);
@@ -165,7 +226,7 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   if (outputs.size() == 1) return finish(call, outputs[0]);
   nb::list values;
   for (Output& o : outputs) values.append(finish(call, o));
-  return call_python([&] { return named_tuple(call.name(), specs, values); });
+  return call_python([&] { return named_tuple(call.name(), results.specs(), values); });
 }
 
 size_t operator_index(nb::handle name) {
@@ -174,22 +235,30 @@ size_t operator_index(nb::handle name) {
   return size_t(std::ranges::find(all, found) - all.begin());
 }
 
-nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle variant,
-                 nb::handle device, nb::handle arch) {
+nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle out,
+                 nb::handle stream, nb::handle variant, nb::handle device, nb::handle arch) {
   const op::Operator& op = operator_at(index);
-  const Call call(op, inputs, options, nb::none(), device);
+  const bool is_here = arch.is_none();
+  const Call call(op, inputs, options, is_here ? stream : nb::none(), device);
   const DeviceInfo target =
-      arch.is_none() ? device_info(call.device()) : device_info_of_arch(to_text(arch, "arch"));
+      is_here ? device_info(call.device()) : device_info_of_arch(to_text(arch, "arch"));
   const op::Arguments given = call.arguments(variant_text(variant));
-  std::vector<TensorView> views;
-  for (const TensorView& view : given.inputs) views.push_back(call.asked_about(view, target));
+  std::vector<TensorView> views(given.inputs.begin(), given.inputs.end());
   std::vector<op::Value> values(given.options.begin(), given.options.end());
-  for (op::Value& value : values)
-    if (const auto* view = std::get_if<TensorView>(&value)) value = on_device(*view, target.device);
+  if (!is_here) {
+    for (TensorView& view : views) view = call.asked_about(view, target);
+    for (op::Value& value : values)
+      if (const auto* view = std::get_if<TensorView>(&value))
+        value = on_device(*view, target.device);
+  }
   const op::Arguments arguments{views, values, given.variant, given.stream};
-  std::vector<TensorView> outputs;  // without memory: nothing is read or written
-  for (const op::OutputSpec& spec : op.infer(arguments))
-    outputs.emplace_back(nullptr, spec.dtype, spec.shape, target.device);
+  const Results results(op, arguments, out);
+  const auto outputs = outputs_asked_about(call, results, views, target, is_here);
+  if (results.is_given(0))
+    Call::replace_crossing(views, outputs[0], [&](const TensorView& in) {
+      return TensorView(op::imagined_address(op::kImaginedInputs), in.dtype(), in.shape(),
+                        in.device());
+    });
   op::Explanation e = op.explain(outputs, arguments, target);
   {
     const WithoutGil released;

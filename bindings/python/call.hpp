@@ -15,7 +15,7 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
 // Where an operator is in operators(); kind key for a name of none.
 size_t operator_index(nb::handle name);
 // The Explanation of the same call as a dict; with `arch`, as if the arrays lay on such a GPU.
-nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle variant,
-                 nb::handle device, nb::handle arch);
+nb::dict explain(size_t index, nb::tuple inputs, nb::tuple options, nb::handle out,
+                 nb::handle stream, nb::handle variant, nb::handle device, nb::handle arch);
 
 }  // namespace tensorcraft::python

@@ -182,6 +182,6 @@ NB_MODULE(_tensorcraft, m) {
         "variant"_a.none(), "device"_a.none(), "Runs an operator.");
   m.def("operator_index", &operator_index, "name"_a, "Where an operator is in the registry.");
   register_tune(m);
-  m.def("explain", &explain, "index"_a, "inputs"_a, "options"_a, "variant"_a.none(),
-        "device"_a.none(), "arch"_a.none(), "What tc.explain calls.");
+  m.def("explain", &explain, "index"_a, "inputs"_a, "options"_a, "out"_a.none(), "stream"_a.none(),
+        "variant"_a.none(), "device"_a.none(), "arch"_a.none(), "What tc.explain calls.");
 }

@@ -164,12 +164,10 @@ nb::dict infer(size_t index, nb::tuple inputs, nb::tuple options, nb::handle var
   }
   const op::Arguments arguments{views, placed, given.variant, given.stream};
   const std::vector<op::OutputSpec> specs = op.infer(arguments);
-  std::vector<TensorView> outputs;
-  for (const op::OutputSpec& spec : specs) {
-    outputs.emplace_back(nullptr, spec.dtype, spec.shape, stand_ins.device());
+  const auto outputs = op::imagined_outputs(specs, views, stand_ins.device());
+  for (const op::OutputSpec& spec : specs)
     results.append(nb::make_tuple(std::string(spec.name), std::string(to_string(spec.dtype)),
                                   to_tuple(spec.shape), spec.in_place_of));
-  }
   op.explain(outputs, arguments, info_of(stand_ins.device()));  // the check of everything else
   nb::dict d;
   d["results"] = results;

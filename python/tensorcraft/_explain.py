@@ -2,12 +2,16 @@
 """`tc.explain` and `tc.ops`: what the library would do, and what it can do."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from . import _ops
 from . import _tensorcraft as native
+from ._arguments import broadcast_shapes
+from ._packed import PackedWeight
+from ._packed import product as packed_product
 from ._registry import Operator
-from ._tensor import astype, clip
+from ._tensor import asarray, astype, clip, empty, has_array_bounds
 from .errors import TensorCraftTypeError
 from .linalg import matmul
 
@@ -96,21 +100,28 @@ def explain(op: str | Callable[..., Any], /, *args: Any, arch: str | None = None
 
     `op` is its function or its name: `tc.explain(tc.softmax, x)`, `tc.explain("softmax", x)`. A kernel is compiled,
     into the cache, if NVRTC is there. `arch` ("sm_90a") asks about such a GPU, which need not be here, and takes the
-    arrays as if they lay on it.
+    arrays as if they lay on it. Every argument of the call counts, `out=` and how it lies in memory too; without it the
+    result is a fresh allocation. Of `tc.clip` between two arrays, which is two operators, it is the second's answer
+    with the kernels, work and text of both.
 
-    Raises KeyError for an unknown operator, and what the call itself would raise for bad arguments.
+    Raises KeyError for an unknown operator, and what the call itself would raise for bad arguments, but for arrays that
+    overlap.
     """
     record = _record(op)
+    if record.name == "astype":
+        options.pop("copy", None)  # of tc.astype, which converts if it calls the operator at all
     from inspect import signature  # slow to import, and few programs ask
 
     bound = signature(record.function).bind(*args, **options)
     bound.apply_defaults()
     values = dict(bound.arguments)
+    if record.name == "clip" and has_array_bounds(values["min"], values["max"]):
+        return _of_clip(**values, arch=arch)
     common = {name: values.pop(name) for name in ("out", "stream", "variant", "device")}
     chosen = {name: values.pop(name) for name in record._options}
-    found = native.explain(
-        record._index, tuple(values.values()), tuple(chosen.values()), common["variant"], common["device"], arch
-    )
+    if record.name == "gemm" and isinstance(values["b"], PackedWeight):
+        return packed_product(*values.values(), chosen, **common, call=partial(explain, "packed_gemm", arch=arch))
+    found = native.explain(record._index, tuple(values.values()), tuple(chosen.values()), **common, arch=arch)
     rows = tuple(
         Verdict(candidates=tuple(Candidate(**one) for one in row.pop("candidates")), **row)
         for row in found.pop("variants")
@@ -118,6 +129,33 @@ def explain(op: str | Callable[..., Any], /, *args: Any, arch: str | None = None
     kernels = tuple(Kernel(**made) for made in found.pop("kernels"))
     tuned = found.pop("tuned")
     return Explanation(variants=rows, kernels=kernels, tuned=tuned and Tuned(*tuned), **found)
+
+
+def _of_clip(x: Any, min: Any, max: Any, out: Any, **options: Any) -> Explanation:
+    """As tc.clip computes with arrays: by maximum, then minimum."""
+    if max is None:
+        return explain("maximum", x, min, out=out, **options)
+    if min is None:
+        return explain("minimum", x, max, out=out, **options)
+    first = explain("maximum", x, min, **options)
+    import numpy as np
+
+    shape = broadcast_shapes(native.from_any(x).shape, native.from_any(min).shape)
+    like = x if hasattr(x, "ndim") else min if hasattr(min, "ndim") else asarray(x, device="cpu").numpy()
+    between: Any  # what maximum returns
+    if isinstance(like, (np.ndarray, np.generic)):
+        between = np.empty(shape, like.dtype)
+    else:
+        source = native.from_any(like)
+        between = empty(shape, dtype=source.dtype, device=source.device)
+    second = explain("minimum", between, max, out=out, **options)
+    return second._replace(
+        floor_us=first.floor_us + second.floor_us,
+        bytes=first.bytes + second.bytes,
+        flops=first.flops + second.flops,
+        kernels=first.kernels + second.kernels,
+        text=first.text + second.text,
+    )
 
 
 def _record(op: str | Callable[..., Any]) -> Operator:

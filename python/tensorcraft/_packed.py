@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NoReturn
 
 from . import _ops
@@ -87,15 +88,19 @@ class PackedWeight:
                 "tc.asarray(x, dtype=tc.float32) makes one"
             )
         shape = tuple(x.shape)
+        y = self._product(_ops.packed_gemm, x, bias=bias, out=out, stream=stream, variant=variant, device=device)
+        return y if len(shape) == 2 else y.reshape((*shape[:-1], self.shape[1]))
+
+    def _product(self, call: Callable[..., Any], x: Any, *, out: Any, **options: Any) -> Any:
+        """`call` with packed_gemm's arguments: x has two axes, and so has the result."""
+        shape = tuple(x.shape)
         if len(shape) != 2:
             if out is not None:
                 raise TensorCraftValueError(f"PackedWeight.matmul: out needs x of two axes, got shape {shape}")
             x = x.reshape((-1, shape[-1]) if shape else (1, 1))
-        y = _ops.packed_gemm(
-            x, self.codes, self.scales, zeros=self.zeros, bias=bias, tensor_scale=self.tensor_scale, out=out,
-            stream=stream, variant=variant, device=device,
-        )  # fmt: skip
-        return y if len(shape) == 2 else y.reshape((*shape[:-1], self.shape[1]))
+        return call(
+            x, self.codes, self.scales, zeros=self.zeros, tensor_scale=self.tensor_scale, out=out, **options
+        )
 
     def __rmatmul__(self, x: Any) -> Any:
         return self.matmul(x)
@@ -117,9 +122,10 @@ _TAKEN = ("bias", "accumulation", "precision", "allow_tf32")
 
 
 def product(
-    a: Any, w: PackedWeight, options: dict[str, Any], out: Any, stream: Any, variant: Any, device: str | None
-) -> Any:
-    """What tc.gemm(a, w) calls."""
+    a: Any, w: PackedWeight, options: dict[str, Any], out: Any, stream: Any, variant: Any, device: str | None,
+    call: Callable[..., Any] | None = None,
+) -> Any:  # fmt: skip
+    """What tc.gemm(a, w) calls, or `call` with packed_gemm's arguments."""
     for name, value in options.items():
         is_default = value is None or value is False or (name == "alpha" and value == 1)
         if is_default or name in _TAKEN or (name == "operands" and not value):
@@ -132,7 +138,8 @@ def product(
         )
     if isinstance(a, list | tuple):
         a = asarray(a, dtype=DType.float32, device=w.device)
-    return w.matmul(a, bias=options["bias"], out=out, stream=stream, variant=variant, device=device)
+    common = {"bias": options["bias"], "out": out, "stream": stream, "variant": variant, "device": device}
+    return w._product(call, a, **common) if call else w.matmul(a, **common)
 
 
 def pack_weight(

@@ -322,6 +322,11 @@ astype.__doc__ = (_ops.astype.__doc__ or "").replace(
 )
 
 
+def has_array_bounds(min: Any, max: Any) -> bool:
+    """Is clip made of maximum and minimum?"""
+    return any(hasattr(bound, "ndim") or isinstance(bound, (list, tuple)) for bound in (min, max))
+
+
 @overload
 def clip(
     x: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None, stream: Any = None,
@@ -343,7 +348,7 @@ def clip(
     device: str | None = None,
 ) -> Any:
     options: dict[str, Any] = {"stream": stream, "variant": variant, "device": device}
-    if not any(hasattr(bound, "ndim") or isinstance(bound, (list, tuple)) for bound in (min, max)):
+    if not has_array_bounds(min, max):
         return _ops.clip(x, min, max, out=out, **options)
     result = x if min is None else _ops.maximum(x, min, out=out if max is None else None, **options)
     return result if max is None else _ops.minimum(result, max, out=out, **options)

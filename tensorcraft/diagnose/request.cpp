@@ -54,8 +54,8 @@ Dims parse_shape(const Given& given, std::string_view text) {
   }
 }
 
-// A tensor without memory.
-TensorView parse_tensor(const Given& given, DType dtype, Device device) {
+// A tensor at an address without memory.
+TensorView parse_tensor(const Given& given, DType dtype, void* address, Device device) {
   std::string_view text = given.text;
   if (const size_t colon = text.find(':'); colon != text.npos) {
     dtype = parse_type(given, text.substr(colon + 1));
@@ -63,12 +63,12 @@ TensorView parse_tensor(const Given& given, DType dtype, Device device) {
   }
   const size_t slash = text.find('/');
   const Dims shape = parse_shape(given, text.substr(0, slash));
-  if (slash == text.npos) return {nullptr, dtype, shape, device};
+  if (slash == text.npos) return {address, dtype, shape, device};
   Dims whole = shape;  // of which each row has the beginning
   const auto leading = parse_number<int64_t>(given, text.substr(slash + 1), kShapeForm);
   if (shape.rank() < 2 || leading < whole.back()) refuse(given, kShapeForm);
   whole[whole.rank() - 1] = leading;
-  return {nullptr, dtype, shape, contiguous_strides(whole), device};
+  return {address, dtype, shape, contiguous_strides(whole), device};
 }
 
 Dims parse_integers(const Given& given) {
@@ -137,15 +137,16 @@ RequestText parse_request(std::string_view line) {
   std::istringstream words{std::string(line)};
   RequestText request;
   for (std::string word; words >> word;) {
-    if (word == "--dtype" || word == "--option" || word == "--variant") {
+    if (word == "--dtype" || word == "--option" || word == "--out" || word == "--variant") {
       std::string value;
       if (!(words >> value)) fail(ErrorKind::value, '"', line, "\": ", word, " needs a value");
       if (word == "--dtype") request.dtype = value;
       if (word == "--option") request.options.push_back(value);
+      if (word == "--out") request.outputs.push_back(value);
       if (word == "--variant") request.variant = value;
     } else if (word.starts_with("--")) {
       fail(ErrorKind::value, '"', line, "\": there is no ", word,
-           "; there are --dtype, --option and --variant");
+           "; there are --dtype, --option, --out and --variant");
     } else if (request.op.empty()) {
       request.op = word;
     } else {
@@ -186,8 +187,8 @@ Request::Request(const op::Operator& op, const RequestText& text, const DeviceIn
          own && own < most ? ", and one for each array that an option names), got " : "), got ",
          text.shapes.size());
   for (size_t i = 0; i < text.shapes.size(); ++i)
-    inputs_.push_back(
-        parse_tensor({join(name, ": ", d.inputs[i].name), text.shapes[i]}, dtype, device.device));
+    inputs_.push_back(parse_tensor({join(name, ": ", d.inputs[i].name), text.shapes[i]}, dtype,
+                                   next_address(), device.device));
   options_.resize(d.options.size());
   for (const std::string& option : text.options) set_option(option, dtype);
   const size_t named = inputs_.size() - std::min(own, inputs_.size());
@@ -195,9 +196,17 @@ Request::Request(const op::Operator& op, const RequestText& text, const DeviceIn
     if (d.options[i].kind == op::ParameterKind::named_values && named && options_[i].index() == 0)
       fail(ErrorKind::value, name, ": name the ", named, named == 1 ? " array" : " arrays",
            " as its expression does, such as --option ", d.options[i].name, "=g,u");
-  for (const op::OutputSpec& spec : op.infer({inputs_, options_, variant_}))
-    outputs_.emplace_back(nullptr, spec.dtype, spec.shape, device.device);
+  const auto specs = op.infer({inputs_, options_, variant_});
+  outputs_ = op::imagined_outputs(specs, inputs_, device.device);
+  if (text.outputs.size() > specs.size())
+    fail(ErrorKind::value, name, ": has ", specs.size(), specs.size() == 1 ? " output" : " outputs",
+         ", got ", text.outputs.size(), " shapes of them");
+  for (size_t i = 0; i < text.outputs.size(); ++i)
+    outputs_[i] = parse_tensor({join(name, ": ", specs[i].name), text.outputs[i]}, specs[i].dtype,
+                               next_address(), device.device);
 }
+
+void* Request::next_address() { return op::imagined_address(op::kImaginedInputs + num_tensors_++); }
 
 void Request::set_option(const std::string& text, DType dtype) {
   const op::Description& d = op_.description();
@@ -218,7 +227,7 @@ void Request::set_option(const std::string& text, DType dtype) {
     return;
   }
   if (is_tensor(*found, given.text)) {
-    value = parse_tensor(given, dtype, device_.device);
+    value = parse_tensor(given, dtype, next_address(), device_.device);
     return;
   }
   switch (found->kind) {

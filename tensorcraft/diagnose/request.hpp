@@ -19,10 +19,12 @@ struct RequestText {
   std::string dtype = "float32";  // of every array that names none
   // "NAME=VALUE"; of an array option the value is a shape, of named arguments "g,u,b=0.5".
   std::vector<std::string> options;
+  // Of the first outputs, if they lie elsewhere than in an allocation of their own: "4096x512/520".
+  std::vector<std::string> outputs;
   std::string variant;  // empty: choose
 };
-// From one line: OP SHAPE... [--dtype D] [--option NAME=VALUE]... [--variant V]. Kind value if it
-// is not of this form.
+// From one line: OP SHAPE... [--dtype D] [--option NAME=VALUE]... [--out SHAPE]... [--variant V].
+// Kind value if it is not of this form.
 RequestText parse_request(std::string_view line);
 
 // "g, u, b=0.5": two arrays and a number, whose names are parts of `text`. Kind value for a number
@@ -47,12 +49,14 @@ class Request {
 
  private:
   void set_option(const std::string& text, DType dtype);
+  void* next_address();
 
   const op::Operator& op_;
   const DeviceInfo device_;
   const std::string variant_;
   std::vector<TensorView> inputs_, outputs_;
   std::vector<op::Value> options_;
+  size_t num_tensors_ = 0;
   std::deque<std::string> texts_;  // what string_views of options_ point at
   std::vector<op::NamedValue> named_values_;
 };

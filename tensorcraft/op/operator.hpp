@@ -7,6 +7,8 @@
 #include "tensorcraft/op/variant.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -104,6 +106,27 @@ std::string file_of(const Considered& c);
 // A readable table, a line for each variant, then the kernels and the work.
 std::string to_string(const Explanation& e);
 
+// An address to ask explain() with, for tensors that have no memory: aligned as an allocation is,
+// and far from that of every other number and from real memory. A null address would mean that an
+// operand is left out.
+inline void* imagined_address(size_t number) {
+  return reinterpret_cast<void*>((uintptr_t(number) + 1) << 41);  // NOLINT
+}
+// The outputs of a call as it would allocate them: contiguous at the first imagined addresses, or
+// the input that becomes one in place. Inputs without memory are imagined from kImaginedInputs on.
+inline constexpr size_t kImaginedInputs = 16;
+inline std::vector<TensorView> imagined_outputs(std::span<const OutputSpec> specs,
+                                                std::span<const TensorView> inputs, Device device) {
+  std::vector<TensorView> outputs;
+  for (const OutputSpec& spec : specs) {
+    if (spec.in_place_of >= 0)
+      outputs.push_back(inputs[size_t(spec.in_place_of)]);
+    else
+      outputs.emplace_back(imagined_address(outputs.size()), spec.dtype, spec.shape, device);
+  }
+  return outputs;
+}
+
 // An operator of the registry. Objects are static.
 class Operator {
  public:
@@ -114,7 +137,8 @@ class Operator {
   virtual std::vector<OutputSpec> infer(const Arguments& arguments) const = 0;
   // Computes into `outputs`, one for each spec of infer() in its order.
   virtual void run(std::span<const TensorView> outputs, const Arguments& arguments) const = 0;
-  // What every variant of the device says, best first. Reads no tensor memory.
+  // What every variant of the device says, best first. Reads no tensor memory. Strides and
+  // alignment of outputs count: imagined_outputs() are those that a call would allocate.
   virtual Explanation explain(std::span<const TensorView> outputs, const Arguments& arguments,
                               const DeviceInfo& device) const = 0;
 

@@ -56,12 +56,38 @@ TEST(Request, RowsMayBeApart) {
   EXPECT_TRUE(request.outputs()[0].is_contiguous());
 }
 
+TEST(Request, AnOutputMayLieElsewhere) {
+  EXPECT_EQ(on_hopper("add 4x1024 4x1024").variant, "vectorized");
+  EXPECT_EQ(on_hopper("add 4x1024 4x1024 --out 4x1024").variant, "vectorized");
+  EXPECT_NE(on_hopper("add 4x1024 4x1024 --out 4x1024/1025").variant, "vectorized");
+  EXPECT_EQ(on_hopper("topk 4x64 --option k=2 --out 4x2/8 --out 4x2").op, "topk");
+  expect_refusal("relu 8 --out 8 --out 8", "relu: has 1 output, got 2 shapes of them");
+  expect_refusal("relu 8 --out 9",
+                 "relu: out: Size mismatch for shape#0: expected 8 but got 9; out is [9], expected [8]");
+}
+
+// An array that is there is not one that was left out.
+TEST(Request, TensorsHaveAddresses) {
+  for (const char* line : {"conv2d 1x16x8x8 8x16x3x3 --option residual=1x8x6x6", "gemm 8x8 8x8"}) {
+    const RequestText text = parse_request(line);
+    const Request request(find_operator(text.op), text, device_info_of_arch("sm_90a"));
+    std::vector<const void*> addresses;
+    for (const auto* tensors : {&request.inputs(), &request.outputs()})
+      for (const TensorView& t : *tensors) addresses.push_back(t.data());
+    for (const op::Value& value : request.options())
+      if (const auto* t = std::get_if<TensorView>(&value)) addresses.push_back(t->data());
+    std::ranges::sort(addresses);
+    EXPECT_NE(addresses.front(), nullptr) << line;
+    EXPECT_EQ(std::ranges::adjacent_find(addresses), addresses.end()) << line;
+  }
+}
+
 TEST(Request, RefusesALineOfAnotherForm) {
   expect_refusal("", "\"\" names no operator");
   expect_refusal("gemm 4x4 --dtype", "\"gemm 4x4 --dtype\": --dtype needs a value");
   expect_refusal("gemm --fast 4x4",
                  "\"gemm --fast 4x4\": there is no --fast; there are --dtype, "
-                 "--option and --variant");
+                 "--option, --out and --variant");
 }
 
 TEST(Request, CountsTheWorkOfTheShapesAndDtypes) {

@@ -3,6 +3,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/jit/warmup.hpp"
 #include "tensorcraft/op/definition.hpp"
+#include "tensorcraft/op/trace.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/simt_cases.hpp"
 #include "tests/support/tolerance.hpp"
@@ -91,10 +92,64 @@ class Conformance : public ::testing::TestWithParam<std::tuple<const op::Operato
       if (HasFatalFailure()) return;
     }
     EXPECT_TRUE(accepted) << c.name << ": no variant accepts on " << device_;
+    check_choice(c, run);
     if (device_ == Device::simt()) check_large_plans(c, run, all, rows, expected);
   }
 
  private:
+  // explain names what a call without a variant runs, wherever its outputs lie, and one without
+  // memory is as good as one that is allocated.
+  void check_choice(const Case& c, CaseRun& run) {
+    const op::Arguments arguments = run.arguments({});
+    const auto specs = op_.infer(arguments);
+    run.poison_outputs();
+    check_runs_as_said(c, arguments, run.outputs());
+    for (const auto& [off, step] : {std::pair<int64_t, int64_t>{0, 1}, {1, 1}, {0, 2}}) {
+      std::vector<Tensor> memory;
+      std::vector<TensorView> outputs;
+      for (const op::OutputSpec& spec : specs) outputs.push_back(laid(spec, off, step, memory));
+      check_runs_as_said(c, arguments, outputs);
+    }
+    std::vector<Tensor> memory;
+    std::vector<TensorView> fresh;
+    for (const op::OutputSpec& spec : specs)
+      fresh.push_back(spec.in_place_of < 0 ? laid(spec, 0, 1, memory)
+                                           : arguments.inputs[size_t(spec.in_place_of)]);
+    const auto imagined = op::imagined_outputs(specs, arguments.inputs, device_);
+    EXPECT_EQ(choice(arguments, imagined), choice(arguments, fresh)) << c.name;
+  }
+  std::string_view choice(const op::Arguments& arguments, const std::vector<TensorView>& outputs) {
+    return op_.explain(outputs, arguments, device_info(device_)).variant;
+  }
+  // `off` elements behind the beginning of memory, elements of a row `step` apart.
+  TensorView laid(const op::OutputSpec& spec, int64_t off, int64_t step,
+                  std::vector<Tensor>& memory) const {
+    Dims wide = spec.shape;
+    if (wide.rank() > 0) wide[wide.rank() - 1] *= step;
+    Dims strides = contiguous_strides(wide);
+    if (wide.rank() > 0) strides[wide.rank() - 1] *= step;
+    Tensor& t = memory.emplace_back(spec.dtype, Dims{num_elements(wide) + off}, device_);
+    return {t.data_as<std::byte>() + size_t(off) * dtype_bytes(spec.dtype), spec.dtype, spec.shape,
+            strides, device_};
+  }
+  void check_runs_as_said(const Case& c, const op::Arguments& arguments,
+                          const std::vector<TensorView>& outputs) {
+    const op::Trace trace;
+    try {
+      op_.run(outputs, arguments);
+    } catch (const Error& error) {  // some want outputs without gaps, or in place
+      if (error.kind() == ErrorKind::unsupported) {
+        EXPECT_EQ(choice(arguments, outputs), "") << c.name;
+      }
+      return;
+    }
+    for (const auto& row : trace.rows())
+      if (row.op == op_.description().name) {
+        EXPECT_EQ(row.variant, choice(arguments, outputs))
+            << c.name << ", out with strides " << outputs[0].strides();
+      }
+  }
+
   // What a GPU runs for large problems only: asked of a GPU that small ones fill.
   template <class Rows>
   void check_large_plans(const Case& c, CaseRun& run, const std::vector<op::Considered>& small,

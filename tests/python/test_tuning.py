@@ -19,6 +19,15 @@ assert result.speedup >= 1 and result.trials[0].variant == before.variant and re
 assert str(result).startswith("softmax: ") and result.end in str(result)
 after = tc.explain("softmax", x)
 assert after.variant == result.variant and after.tuned.us == result.us and ", tuned: " in str(after)
+def check_explain(device):  # with what was tuned, and for a layout of out that was not
+    for out in (None, np.zeros((8, 512), np.float32)[:, ::2]):
+        said = tc.explain(tc.softmax, x, out=out, device=device)
+        with tc.trace() as log:
+            tc.softmax(x, out=out, device=device)
+        assert [row.variant for row in log.rows()] == [said.variant]
+        assert (said.tuned is None) == (out is not None)
+
+check_explain("cpu")
 again = tc.tune("softmax", x)
 assert again.end == "known" and again.trials == () and again.us == result.us
 assert tc.tune(tc.softmax, x, again=True, every=True, seconds=5.0).end != "known"
@@ -44,6 +53,7 @@ for wrong, kind, text in (
 if "simt" in tc.devices():
     there = tc.tune(tc.softmax, x, device="simt")
     assert len(there.trials) > 1 and there.device.startswith("SIMT")
+    check_explain("simt")
 print("tuned", result.variant)
 """
 
