@@ -43,11 +43,13 @@ void check_output(std::string_view op, const NamedTensors::Entry& out, const Nam
   }
 }
 
-void check_aligned(std::string_view op, const NamedTensors& tensors) {
+// A copy helps an input; of an output it would take the result.
+void check_aligned(std::string_view op, const NamedTensors& tensors, bool are_outputs) {
   for (const auto& t : tensors.entries())
     if (!t.view->is_aligned(dtype_bytes(t.view->dtype())))
       fail(ErrorKind::value, op, ": ", t.name, ": address ", t.view->data(),
-           " is not a multiple of the size of ", t.view->dtype(), "; copy the tensor first");
+           " is not a multiple of the size of ", t.view->dtype(),
+           are_outputs ? "; give memory that begins at one" : "; copy the tensor first");
 }
 
 void check_memory(std::string_view op, const NamedTensors& tensors) {
@@ -89,10 +91,12 @@ void check_places(std::string_view op, const NamedTensors& outputs, const NamedT
     for (const auto& t : tensors->entries())
       if (t.view->device() != device)
         fail(ErrorKind::value, op, ": ", t.name, ": Device mismatch: expected ", device,
-             " but got ", t.view->device(), "; move it with .to(\"", device, "\")");
+             " but got ", t.view->device(),
+             tensors == &outputs ? join("; give a tensor of ", t.view->dtype(), " on ", device)
+                                 : join("; move it with .to(\"", device, "\")"));
   if (any_address) return;
-  check_aligned(op, inputs);
-  check_aligned(op, outputs);
+  check_aligned(op, inputs, false);
+  check_aligned(op, outputs, true);
 }
 
 void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,

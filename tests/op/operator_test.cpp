@@ -106,6 +106,16 @@ TEST_F(OperatorTest, AnUnalignedTensorIsRefused) {
     EXPECT_TRUE(text.ends_with("is not a multiple of the size of float32; copy the tensor first"))
         << text;
   }
+  try {  // of an output a copy would take the result
+    run(x, x_);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    const std::string_view text = error.what();
+    EXPECT_TRUE(
+        text.ends_with("is not a multiple of the size of float32; give memory that begins "
+                       "at one"))
+        << text;
+  }
   EXPECT_THROW(explain(out_, x, device_info(Device::cpu())), Error);
 }
 
@@ -155,7 +165,13 @@ TEST_F(OperatorTest, TensorsOfTwoDevicesAreRefused) {
   const TensorView elsewhere(out_.data(), DType::float32, {1, 2}, Device::cuda(0));
   expect_error(
       ErrorKind::value, [&] { run(elsewhere, x_); },
-      "l2_normalize: out: Device mismatch: expected cpu but got cuda:0; move it with .to(\"cpu\")");
+      "l2_normalize: out: Device mismatch: expected cpu but got cuda:0; give a tensor of float32 "
+      "on "
+      "cpu");
+  expect_error(
+      ErrorKind::value,
+      [&] { add(elsewhere, x_, TensorView(out_.data(), DType::float32, {1, 2}, Device::cuda(0))); },
+      "add: b: Device mismatch: expected cpu but got cuda:0; move it with .to(\"cpu\")");
 }
 
 TEST_F(OperatorTest, ExplainsADeviceThatIsNotThere) {

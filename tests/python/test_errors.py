@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from valid_calls import valid_call
 
 import tensorcraft as tc
 
@@ -116,6 +117,45 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     ),
     "unaligned": (lambda: tc.relu(unaligned()), ValueError, r"relu: x: the array's elements are not aligned"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(tc.ops()))
+def test_out_of_another_kind_is_told_what_it_must_be(name: str, device: str) -> None:
+    """A copy, which helps what is read, would take the result."""
+    function, (args, options) = tc.ops()[name].function, valid_call(name)
+    found = function(*args, **options, device=device)
+    first = found[0] if isinstance(found, tuple) else found
+    wanted = f"must be an array of {first.dtype} of shape {re.escape(str(list(first.shape)))} for a call on {device}$"
+    wrong = {"dtype float64 is not supported": np.empty(first.shape), "a masked array": np.ma.masked_array(np.empty(first.shape))}
+    if isinstance(first, np.ndarray) and first.dtype.itemsize > 1 and first.size:
+        room = np.empty(first.nbytes + 1, np.uint8)
+        wrong["the array's elements are not aligned"] = room[1:].view(first.dtype).reshape(first.shape)
+    for what, out in wrong.items():
+        with pytest.raises((TypeError, ValueError), match=rf"{name}: out: {what}.*; \w+ {wanted}") as error:
+            function(*args, **options, device=device, out=out)
+        assert isinstance(error.value, tc.errors.Error) and str(error.value).count(";") == 1
+    other = next((d for d in tc.devices() if d != device), None)
+    if other is None or name.startswith("transfer_hicache"):  # whose tensors may lie on the host
+        return
+    with pytest.raises(ValueError, match=f"expected {device} but got {other}; give a tensor of {first.dtype} on {device}$"):
+        function(*args, **options, device=device, out=tc.zeros(first.shape, str(first.dtype), other))
+
+
+def test_a_framework_s_out_of_float64_is_told_what_it_must_be() -> None:
+    class Producer:
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> Any:
+            return self.array.__dlpack_device__()
+
+    with pytest.raises(TypeError, match=r"relu: out: .*dtype float64 is not supported; out must be an array of float32 of shape \[2, 3\]"):
+        tc.relu(X, out=Producer(np.empty((2, 3))), device="cpu")
+    with pytest.raises(TypeError, match=r"topk: out: dtype float64 .*; indices must be an array of int64 of shape \[2, 1\]"):
+        tc.topk(X, 1, out=(None, np.empty((2, 1))), device="cpu")
 
 
 def no_ml_dtypes() -> Any:
