@@ -120,7 +120,10 @@ def explain(op: str | Callable[..., Any], /, *args: Any, arch: str | None = None
     common = {name: values.pop(name) for name in ("out", "stream", "variant", "device")}
     chosen = {name: values.pop(name) for name in record._options}
     if record.name == "gemm" and isinstance(values["b"], PackedWeight):
-        return packed_product(*values.values(), chosen, **common, call=partial(explain, "packed_gemm", arch=arch))
+        asked: Explanation = packed_product(
+            values["a"], values["b"], chosen, call=partial(explain, "packed_gemm", arch=arch), **common
+        )
+        return asked
     found = native.explain(record._index, tuple(values.values()), tuple(chosen.values()), **common, arch=arch)
     rows = tuple(
         Verdict(candidates=tuple(Candidate(**one) for one in row.pop("candidates")), **row)
