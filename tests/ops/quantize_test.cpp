@@ -331,9 +331,9 @@ TEST(Quantize, ScalesFitTheProductsOfTheirOperands) {
                             .b_scale = scale,
                             .out_dtype = DType::float32}));
       };
-      const auto wanted = product(codes, true, scales.select(1, 0));
-      EXPECT_EQ(product(codes, true, scales), wanted);
-      EXPECT_EQ(product(codes.transpose(0, 1), false, scales.transpose(0, 1)), wanted);
+      const TensorView column = scales.select(1, 0), turned = codes.transpose(0, 1);
+      EXPECT_EQ(product(codes, true, scales), product(codes, true, column));
+      EXPECT_EQ(product(turned, false, scales.transpose(0, 1)), product(turned, false, column));
     }
 }
 
