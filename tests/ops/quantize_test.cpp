@@ -332,8 +332,14 @@ TEST(Quantize, ScalesFitTheProductsOfTheirOperands) {
                             .out_dtype = DType::float32}));
       };
       const TensorView column = scales.select(1, 0), turned = codes.transpose(0, 1);
-      EXPECT_EQ(product(codes, true, scales), product(codes, true, column));
-      EXPECT_EQ(product(turned, false, scales.transpose(0, 1)), product(turned, false, column));
+      // Where one block is all of k, its scale may be a factor of the sum's parts.
+      const auto expect_near = [](const std::vector<float>& got, const std::vector<float>& wanted) {
+        ASSERT_EQ(got.size(), wanted.size());
+        for (size_t i = 0; i < got.size(); ++i)
+          EXPECT_NEAR(got[i], wanted[i], 1e-4 + 1e-5 * std::abs(wanted[i]));
+      };
+      expect_near(product(codes, true, scales), product(codes, true, column));
+      expect_near(product(turned, false, scales.transpose(0, 1)), product(turned, false, column));
     }
 }
 
