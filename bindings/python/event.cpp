@@ -152,7 +152,6 @@ void write_value(nb::handle flag, nb::handle value, nb::handle stream) {
 void register_event(nb::module_& m) {
   nb::class_<Event> events(
       m, "Event",
-      "Event(device='cuda', timing=False)\n--\n\n"  // which inspect.signature reads
       "A point in a stream, and a count that streams and the host raise and wait for: a wait for a "
       "value may be enqueued before the value is recorded. On \"cpu\" and \"simt\" there is the "
       "count alone, and the calling thread waits.");

@@ -22,7 +22,6 @@ using namespace nb::literals;
 thread_local GraphRecording* active_recording = nullptr;
 
 constexpr const char* kDoc =
-    "Graph(work, stream=None)\n--\n\n"  // which inspect.signature reads
     "Calls on a GPU that are recorded once and run again as one launch, which costs the host a few "
     "microseconds, whatever it holds.\n\n"
     "Graph(work, stream=None) calls the function `work` once, without arguments. What it calls on "

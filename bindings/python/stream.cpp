@@ -60,9 +60,7 @@ PyStream::~PyStream() {
 
 void register_stream(nb::module_& m) {
   nb::class_<PyStream> streams(
-      m, "Stream",
-      "Stream(device='cuda', priority=0)\n--\n\n"  // which inspect.signature reads
-      "An order of work on one CUDA device; `with stream:` makes it current.");
+      m, "Stream", "An order of work on one CUDA device; `with stream:` makes it current.");
   streams
       .def(
           "__init__",

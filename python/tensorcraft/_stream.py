@@ -63,16 +63,22 @@ def stream_write_value(flag: ArrayLike, value: int, *, stream: StreamLike | None
 class _StreamMethods:
     """The native methods as a reader of signatures sees them: `inspect` cannot read nanobind's."""
 
+    def __init__(self, device: str = "cuda", priority: int = 0) -> None: ...
+
     def synchronize(self) -> None:
         """Waits for all work enqueued so far."""
 
 
 class _GraphMethods:
+    def __init__(self, work: Callable[[], object], stream: StreamLike | None = None) -> None: ...
+
     def launch(self, stream: StreamLike | None = None) -> None:
         """Enqueues all that was recorded, on the current stream if none is given, and returns."""
 
 
 class _EventMethods:
+    def __init__(self, device: str = "cuda", timing: bool = False) -> None: ...
+
     def record(self, value: int | Stream = 1, *, stream: StreamLike | None = None) -> None:
         """Makes the count of the event `value` once a stream has done its work so far.
 
@@ -105,7 +111,7 @@ def _described(original: Callable[..., None], description: Callable[..., None]) 
 
 for _class, _methods in ((Stream, _StreamMethods), (Graph, _GraphMethods), (Event, _EventMethods)):
     for _name, _description in vars(_methods).items():
-        if not _name.startswith("_"):
+        if _name == "__init__" or not _name.startswith("_"):
             setattr(_class, _name, _described(getattr(_class, _name), _description))
 
 _elapsed_ms = Event.elapsed_ms

@@ -122,6 +122,8 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
 @pytest.mark.parametrize("name", sorted(tc.ops()))
 def test_out_of_another_kind_is_told_what_it_must_be(name: str, device: str) -> None:
     """A copy, which helps what is read, would take the result."""
+    if device.startswith("cuda") and name in ("append_kv", "transfer_hicache_all_layer", "transfer_hicache_one_layer"):
+        pytest.skip("writes arrays of the caller, which are on the host here")
     function, (args, options) = tc.ops()[name].function, valid_call(name)
     found = function(*args, **options, device=device)
     first = found[0] if isinstance(found, tuple) else found

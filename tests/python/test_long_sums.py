@@ -194,7 +194,7 @@ SUMS = [
 
 # Operators of the groups "reduce", "normalise" and "sparse" that need no call above.
 EXEMPT = {
-    "no sum": {"max", "min", "argmax", "argmin", "any", "all", "prod", "topk"},
+    "no sum": {"max", "min", "argmax", "argmin", "any", "all", "prod", "cumulative_prod", "topk"},
     "whole numbers": {
         "count_nonzero",
         "csr_report",

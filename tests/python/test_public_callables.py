@@ -71,9 +71,9 @@ def test_has_a_signature(name: str) -> None:
 
 
 def test_the_signatures_of_what_is_native() -> None:
-    assert str(inspect.signature(tc.Stream)) == "(device='cuda', priority=0)"
-    assert str(inspect.signature(tc.Event)) == "(device='cuda', timing=False)"
-    assert str(inspect.signature(tc.Graph)) == "(work, stream=None)"
+    assert list(inspect.signature(tc.Stream).parameters) == ["device", "priority"]
+    assert list(inspect.signature(tc.Event).parameters) == ["device", "timing"]
+    assert list(inspect.signature(tc.Graph).parameters) == ["work", "stream"]
     assert list(inspect.signature(tc.stream_wait_value).parameters) == ["flag", "value", "condition", "stream"]
     assert list(inspect.signature(tc.Event.wait).parameters) == ["self", "value", "stream", "timeout"]
     for cls in (tc.Stream, tc.Event, tc.Graph):
@@ -184,8 +184,8 @@ CALLS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "TransferEngine.to": ([X, "cpu"], {}),
     "PackedConvWeight.as_layout": (["nchw"], {}),
     "PackedWeight.matmul": ([np.ones((2, 128), np.float32)], {}),
-    "Event.wait": ([0], {}),
-    "Event.synchronize": ([0], {"timeout": 1.0}),
+    "Event.wait": ([-1], {}),
+    "Event.synchronize": ([-1], {"timeout": 1.0}),
     "Operator.__call__": ([X], {}),
     "Tensor.reshape": ([4], {}),
     "Tensor.permute_dims": ([1, 0], {}),

@@ -7,22 +7,25 @@
 
 namespace tensorcraft::kernel::reduce {
 
-// Elements that meet before they join the rest, so that rounding grows with 256 and n / 256, not n.
+// Elements that meet before they join others, and so many of those before they join all, so that
+// rounding grows with 256, 256 and n / 2^16, not n.
 inline constexpr int64_t kTogether = 256;
 
 // The states of a thread's elements, one after the other.
 template <Operation operation, class T>
 struct Chain {
   using R = Reducer<T, operation>;
-  typename R::State all = R::identity(), part = R::identity();
+  typename R::State all = R::identity(), parts = R::identity(), part = R::identity();
   TC_DEVICE void add(T x, int64_t index) {
     add_one<R>(part, x, index);
-    if (index % kTogether == kTogether - 1) {
-      all = R::combine(all, part);
-      part = R::identity();
-    }
+    if (index % kTogether != kTogether - 1) return;
+    parts = R::combine(parts, part);
+    part = R::identity();
+    if (index % (kTogether * kTogether) != kTogether * kTogether - 1) return;
+    all = R::combine(all, parts);
+    parts = R::identity();
   }
-  TC_DEVICE typename R::State state() const { return R::combine(all, part); }
+  TC_DEVICE typename R::State state() const { return R::combine(all, R::combine(parts, part)); }
 };
 // Sums of floats lose nothing on the way.
 template <Operation operation, class T>

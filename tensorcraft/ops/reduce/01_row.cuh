@@ -9,6 +9,13 @@
 
 namespace tensorcraft::kernel::reduce {
 
+// Accesses of one element each as one sequence.
+template <class T, int N>
+struct Elements {
+  const Packed<T, 1> (&accesses)[N];
+  TC_DEVICE T operator[](int i) const { return accesses[i][0]; }
+};
+
 // The part of a run that a group takes at once, from element `first` on; `index` is that of the
 // run's first element.
 template <class R, Config C, class T>
@@ -26,10 +33,14 @@ TC_DEVICE void add_tile(const Params& p, typename R::State& s, const T* run, int
     if constexpr (has_nothing<R>) v[u].fill(R::nothing());
     if (u * kStep + C.vector <= left) v[u].load(own + u * kStep * step);
   }
+  if constexpr (has_nothing<R> && C.vector == 1) {
+    R::template add<C.unroll>(s, Elements<T, C.unroll>{v}, index, kStep);
+  } else {
 #pragma unroll
-  for (int u = 0; u < C.unroll; ++u)
-    if (has_nothing<R> || u * kStep + C.vector <= left)
-      R::template add<C.vector>(s, v[u], index + u * kStep, 1);
+    for (int u = 0; u < C.unroll; ++u)
+      if (has_nothing<R> || u * kStep + C.vector <= left)
+        R::template add<C.vector>(s, v[u], index + u * kStep, 1);
+  }
   if constexpr (C.vector > 1) {
     if (rest > kTile) return;
     // The end of the run, less than one access.
