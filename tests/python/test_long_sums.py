@@ -240,6 +240,8 @@ def test_a_long_sum_keeps_its_digits(one: Sum, kind: str, device: str) -> None:
     x, right = tc.asarray(v.x, device=device), one.right(v)
     errors = {}
     for variant in variants(one.operator, device):
+        if variant == "naive" and device.startswith("cuda") and kind != one.kinds[0]:
+            continue  # one thread of a GPU takes seconds
         try:
             errors[variant] = error(one.call(x, variant=variant), right) / one.most
         except NotImplementedError:  # it declines the call
