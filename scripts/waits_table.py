@@ -28,7 +28,7 @@ ROWS = [
          "an event of what is needed", (
              "bindings/python/module.cpp: if (d.is_cuda()) TransferEngine::synchronize(d);",
              "bindings/python/module.cpp: synchronize(d);",
-             "python/tensorcraft/__init__.py: _native.synchronize(default_device() if device is None else device)",
+             "python/tensorcraft/_devices.py: native.synchronize(native.default_device() if device is None else device)",
              "tensorcraft/cuda/device.cpp: cuda::require_driver().context_synchronize();",
              "tensorcraft/runtime/transfer/engine.cpp: if (made) made->synchronize();")),
     Wait("asked", "`Stream.synchronize()`; `StreamRef::synchronize()`", "the stream",
@@ -153,6 +153,7 @@ ELSEWHERE = {
     "tensorcraft/simt/": "the emulator has no queue",
     "tensorcraft/runtime/transfer/host_copy_device": "copies of the host",
     "tensorcraft/runtime/memory/host_memory_device": "memory of the host",
+    "python/tensorcraft/_explain.py: like = ": "lists, which the host has",
     "python/tensorcraft/_join.py: given = ": "lists, which the host has",
     "python/tensorcraft/linalg.py: a, b = ": "lists, which the host has",
 }

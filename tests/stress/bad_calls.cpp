@@ -54,7 +54,9 @@ bool replace(AnyCall& call, const Target& t, DType dtype, const Dims& shape, con
   if (!data) return false;
   *t.view = TensorView(data, dtype, shape, strides, device);
   // Rows that do not follow each other, and places that are written twice.
-  call.has_any_result |= t.name == "indptr" || t.name == "slots" || t.name == "idx_dst";
+  const bool are_columns = t.name == "indices" && call.op->description().name == "csr_to_dense";
+  call.has_any_result |=
+      are_columns || t.name == "indptr" || t.name == "slots" || t.name == "idx_dst";
   return true;
 }
 

@@ -112,9 +112,9 @@ std::optional<Results> reference(const AnyCall& call) {
 }
 
 bool is_documented(ErrorKind kind) {
-  constexpr ErrorKind kinds[] = {ErrorKind::value,         ErrorKind::type,
-                                 ErrorKind::index,         ErrorKind::unsupported,
-                                 ErrorKind::out_of_memory, ErrorKind::buffer};
+  constexpr ErrorKind kinds[] = {
+      ErrorKind::value,         ErrorKind::type,   ErrorKind::index, ErrorKind::unsupported,
+      ErrorKind::out_of_memory, ErrorKind::buffer, ErrorKind::axis};
   return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
 }
 
@@ -189,6 +189,9 @@ class GeneratedCall {
     } catch (const Error& error) {
       ++progress.refused[which];
       wrong = judge(error);
+      // An index that the emulator's kernel reads is refused while other blocks write.
+      if (error.kind() == ErrorKind::index && op::reaching_device(call_.inputs) == Device::simt())
+        run_->poison_outputs();
       if (!run_->outputs_untouched()) wrong += " an output was written to;";
       if (!scratch.is_poisoned()) wrong += " scratch was written to;";
     } catch (const std::exception& error) {

@@ -36,9 +36,7 @@ struct Consumer {
     out.clear();
     ptx::mbarrier_wait_parity(&ring.q_full, keys.parity >> 1);
     keys.parity ^= 2;  // a register of its own is one too many for float8
-    int number = kNoWork;  // lane 0 alone tells the producer that it has read, so it alone reads
-    if (threadIdx.x % 32 == 0) number = ring.work.number;
-    return __shfl_sync(kFullWarp, number, 0);
+    return __shfl_sync(kFullWarp, ring.work.number, 0);
   }
   // That work: looked up by the producer if it may be one of a ragged batch.
   TC_DEVICE Work<C> work(int number) const {

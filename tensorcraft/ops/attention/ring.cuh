@@ -37,17 +37,16 @@ struct Work : QueryTile {
     static_cast<QueryTile&>(*this) = query_tile<C>(p, batch, blocks - 1 - within / heads);
     tiles = div_ceil(end(), C.block_n);
   }
-  // As lane 0 reads it: the compiler knows it to be the same for all threads of a warp, and lane 0
-  // alone tells the producer that it was read.
+  // That of lane 0, so that the compiler knows it to be the same for all threads of a warp.
   TC_DEVICE Work of_warp() const {
-    struct Words {
-      int32_t at[sizeof(Work) / sizeof(int32_t)];
-    };
-    Words words{};
-    if (threadIdx.x % 32 == 0) words = bit_cast<Words>(*this);
+    constexpr int count = sizeof(Work) / sizeof(int32_t);
+    int32_t words[count];
+    memcpy(words, this, sizeof(words));
 #pragma unroll
-    for (int32_t& word : words.at) word = __shfl_sync(kFullWarp, word, 0);
-    return bit_cast<Work>(words);
+    for (int i = 0; i < count; ++i) words[i] = __shfl_sync(kFullWarp, words[i], 0);
+    Work w = *this;
+    memcpy(&w, words, sizeof(words));
+    return w;
   }
 };
 
