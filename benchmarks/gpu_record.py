@@ -153,9 +153,9 @@ def record(folder: Path, known: dict[str, dict[str, str]]) -> int:
     rows = rows_of(folder)
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     table, facts, old = [as_json(name, row, known.get(name, {})) for name, row in rows.items()], where(folder), list(stale(rows, known))
-    write(str(folder / "gpu_tests.json"), f"tests on a GPU, {date}", table, machine=facts, timing="seconds of all processes together",
-          stale=old)  # fmt: skip
     lost = [*lost_shards(folder / "tests"), *sorted(file.stem for file in (folder / "tests").iterdir() if not file.stat().st_size)]
+    write(str(folder / "gpu_tests.json"), f"tests on a GPU, {date}", table, machine=facts, timing="seconds of all processes together",
+          stale=old, lost=lost)  # fmt: skip
     missing = [fact for fact in ("gpu", "driver", "commit") if not facts.get(fact)]
     for name in lost:
         print(f"gpu_record: {name} left no file: it crashed, or was ended")
