@@ -62,8 +62,9 @@ TEST(Request, AnOutputMayLieElsewhere) {
   EXPECT_NE(on_hopper("add 4x1024 4x1024 --out 4x1024/1025").variant, "vectorized");
   EXPECT_EQ(on_hopper("topk 4x64 --option k=2 --out 4x2/8 --out 4x2").op, "topk");
   expect_refusal("relu 8 --out 8 --out 8", "relu: has 1 output, got 2 shapes of them");
-  expect_refusal("relu 8 --out 9",
-                 "relu: out: Size mismatch for shape#0: expected 8 but got 9; out is [9], expected [8]");
+  expect_refusal(
+      "relu 8 --out 9",
+      "relu: out: Size mismatch for shape#0: expected 8 but got 9; out is [9], expected [8]");
 }
 
 // An array that is there is not one that was left out.

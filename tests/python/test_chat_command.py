@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chat example's command: answers, a talk, one line for each mistake, an end by Ctrl-C."""
 
+import os
 import re
 import signal
 import subprocess
