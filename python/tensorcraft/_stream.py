@@ -109,9 +109,23 @@ def _described(original: Callable[..., None], description: Callable[..., None]) 
     return method
 
 
+class _Signature:
+    """The signature of a class, made when somebody asks: `inspect` takes long to import."""
+
+    def __init__(self, construct: Callable[..., None]) -> None:
+        self.construct = construct
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        from inspect import signature
+
+        whole = signature(self.construct)
+        return whole.replace(parameters=list(whole.parameters.values())[1:])  # without self
+
+
 for _class, _methods in ((Stream, _StreamMethods), (Graph, _GraphMethods), (Event, _EventMethods)):
+    setattr(_class, "__signature__", _Signature(_methods.__init__))  # noqa: B010
     for _name, _description in vars(_methods).items():
-        if _name == "__init__" or not _name.startswith("_"):
+        if not _name.startswith("_"):
             setattr(_class, _name, _described(getattr(_class, _name), _description))
 
 _elapsed_ms = Event.elapsed_ms
