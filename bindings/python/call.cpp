@@ -82,8 +82,8 @@ class Results {
   bool is_given(size_t i) const { return !given_[i].is_none(); }
   const std::vector<op::OutputSpec>& specs() const { return specs_; }
 
-  // What the caller gives for one. A copy would help an argument that is read; here it would take
-  // the result, so errors say what the array must be instead.
+  // The array that the caller gives for one. A copy would help an argument that is read; here it
+  // would take the result, so errors say what the array must be instead.
   ArrayArgument array(const Call& call, size_t i) const {
     try {
       const ArrayArgument a = to_array(given_[i], call.name(), "out", nb::none());
@@ -136,7 +136,7 @@ Output given_output(const Call& call, const ArrayArgument& array, nb::handle out
   return {t.view, nb::borrow(out), std::move(t.memory), a.view};
 }
 
-// What a call makes is of one kind: tensors of ours if NumPy lacks the dtype of a result.
+// All results that a call makes are of one kind: our tensors if NumPy lacks the dtype of one.
 std::vector<Output> make_outputs(const Call& call, const Results& results) {
   const bool as_tensors =
       !std::ranges::all_of(results.specs(), is_in_numpy, &op::OutputSpec::dtype);
@@ -150,7 +150,7 @@ std::vector<Output> make_outputs(const Call& call, const Results& results) {
   return outputs;
 }
 
-// The same of a call that is asked about: nothing is allocated.
+// Lists the outputs of a call that is asked about, and allocates nothing.
 std::vector<TensorView> outputs_asked_about(const Call& call, const Results& results,
                                             std::span<const TensorView> inputs,
                                             const DeviceInfo& target, bool is_here) {

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of one group: "cpu.max" of version 2 has quota and period in microseconds, version 1 has a file
-// for each. No number, or one below 0, is no quota.
+// Reads one group's quota: "cpu.max" of version 2 has quota and period in microseconds, version 1
+// has a file for each. No number, or one below 0, is no quota.
 double quota_of(const fs::path& group) {
   double quota = -1, period = 0;
   if (!(std::ifstream(group / "cpu.max") >> quota >> period)) {

@@ -10,7 +10,7 @@
 namespace tensorcraft::op {
 namespace {
 
-// Of two values of one setting: numbers by their ratio, words are equal or not.
+// Compares two values of one setting: numbers by their ratio, words are equal or not.
 double distance(std::string_view a, std::string_view b) {
   const auto x = tensorcraft::to_number<int>(a), y = tensorcraft::to_number<int>(b);
   if (x && y && *x > 0 && *y > 0) return std::abs(std::log2(double(*x) / *y));

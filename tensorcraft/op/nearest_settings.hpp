@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-// What a call is told whose settings (`config` of gemm) no variant has.
+// Tells a call that no variant has its settings (`config` of gemm).
 namespace tensorcraft::op {
 
-// What each text of `known` has of the settings that `wanted` names, "tile_m=64, stages=3": the
+// Finds in each text of `known` the settings that `wanted` names, "tile_m=64, stages=3": the
 // nearest first, none twice.
 std::vector<std::string> nearest_settings(std::string_view wanted,
                                           std::span<const std::string> known);
