@@ -171,8 +171,11 @@ struct TensorCore {
     for (int i = int(threadIdx.x); i < count * p.heads; i += C.threads)
       weights[i] = p.weights[offset(p.weights_strides, b, first_row + i / p.heads) +
                              i % p.heads * p.weights_strides.head];
-    for (int i = int(threadIdx.x); i < count; i += C.threads)
-      ranges[i] = checked_keys_of(p, b, first_row + i);
+    for (int i = int(threadIdx.x); i < count; i += C.threads) {
+      // Two statements: gcc's race build does not see a call store its result.
+      const KeyRange seen = checked_keys_of(p, b, first_row + i);
+      ranges[i] = seen;
+    }
     __syncthreads();
     return {heads, weights, ranges, count, words};
   }
