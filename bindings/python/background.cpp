@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "background.hpp"
 
+#include "tensorcraft/core/interrupt.hpp"
+
 #include <pthread.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -26,13 +29,16 @@ class Reaper {
       busy_ = false;
     }
   }
-  // Returns when all are ended.
+  // Returns when all are ended. Kind cancelled if an interrupt comes first.
   void wait() {
+    constexpr std::chrono::milliseconds kSlice{50};  // between two looks for an interrupt
     std::unique_lock lock(mutex_);
-    if (std::exchange(busy_, true))
-      idle_.wait(lock, [this] { return !busy_; });
-    else
-      lock.unlock(), work();
+    if (!std::exchange(busy_, true)) return lock.unlock(), work();
+    while (!idle_.wait_for(lock, kSlice, [this] { return !busy_; })) {
+      lock.unlock();
+      check_interrupt();
+      lock.lock();
+    }
   }
 
  private:

@@ -10,6 +10,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/runtime/scheduler/scheduler.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -225,8 +226,10 @@ class SchedulerObject {
   }
   std::string device() const { return to_string(device_); }
 
-  // Cancels what is pending, waits for the rest.
-  void close() {
+  // Cancels what is pending, waits for the rest; whether that ended in time.
+  bool close(std::optional<double> timeout) {
+    std::optional<Time> at_most;
+    if (timeout) at_most = to_time(*timeout, "timeout");
     if (task_of == this)
       fail(ErrorKind::value,
            "Scheduler: close was called by one of its own tasks or their callbacks, for which it "
@@ -234,9 +237,10 @@ class SchedulerObject {
            "call it from outside");
     if (const std::shared_ptr<Running> running = running_; running && !is_of_parent()) {
       const WithoutGil released;
-      running->scheduler.close();
+      if (!running->scheduler.close(at_most)) return false;
     }
     running_.reset();
+    return true;
   }
 
  private:
@@ -285,7 +289,7 @@ void register_scheduler(nb::module_& m) {
       .def("state", &SchedulerObject::state)
       .def("statistics", &SchedulerObject::statistics)
       .def("decisions", &SchedulerObject::decisions)
-      .def("close", &SchedulerObject::close)
+      .def("close", &SchedulerObject::close, "timeout"_a.none())
       .def_prop_ro("device", &SchedulerObject::device);
   refuse_others(schedulers, "__init__",
                 "Scheduler: bandwidth, window and patience are numbers, shares is a dict");

@@ -62,7 +62,10 @@ class Task(concurrent.futures.Future[Any]):
         return self.state == "running"
 
     def cancel(self) -> bool:
-        """A pending task ends now; a running one once the device lets go of it. False if it has ended."""
+        """A pending task ends now; a running one once the device lets go of it. False if it has ended.
+
+        Once this has returned, operators that a running task's function calls raise Cancelled, on every device.
+        """
         scheduler = self._scheduler()
         if self.done() or scheduler is None:
             return self.cancelled()
@@ -210,12 +213,16 @@ class Scheduler:
         """The device, as text."""
         return self._native.device
 
-    def close(self) -> None:
-        """Cancels what is pending and waits for what runs.
+    def close(self, timeout: float | None = None) -> bool:
+        """Cancels what is pending and waits until what runs has ended, `timeout` seconds at most; None: as long as it takes.
 
-        A task and its callbacks cannot. A scheduler that is dropped unclosed cancels too, and nobody waits.
+        Whether all has ended. If not, or if Ctrl-C ends the wait, the scheduler takes no further task and may be closed
+        again; `Task.cancel()` keeps a task that still runs from launching more. A task and its callbacks cannot close it.
+        A scheduler that is dropped unclosed cancels what is pending too, and nobody waits until the program ends.
+
+        Raises ValueError, TypeError: a timeout that is no number of seconds from 0 to 1e9. KeyboardInterrupt: Ctrl-C.
         """
-        self._native.close()
+        return self._native.close(None if timeout is None else _number(timeout))
 
     def __enter__(self) -> Scheduler:
         return self

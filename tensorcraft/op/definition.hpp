@@ -8,6 +8,7 @@
 #include "tensorcraft/op/plan_cache.hpp"
 #include "tensorcraft/op/trace.hpp"
 #include "tensorcraft/op/tuned_call.hpp"
+#include "tensorcraft/runtime/dispatch/dispatch.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -67,6 +68,7 @@ template <class Problem, class Options>
 void run_on_host(const Definition<Problem, Options>& def, const Call<Options>& call,
                  const Problem& problem) {
   const HostVariant<Problem>& chosen = choose_on_host(def, problem, call.options.variant);
+  dispatch::refuse_cancelled(def.name);
   if (call.out().size() == 0) return;
   const Device device = call.out().device();
   const StreamRef stream = resolve_stream(call.options.stream, device);

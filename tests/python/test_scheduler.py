@@ -2,10 +2,13 @@
 """tc.Scheduler: functions that share a device."""
 
 import asyncio
+import concurrent.futures
 import gc
+import signal
 import subprocess
 import sys
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -76,6 +79,92 @@ def test_a_pending_task_is_cancelled_at_once_and_the_end_cancels_the_rest() -> N
     with pytest.raises(ValueError, match="Scheduler: it is closed; make another one"):
         s.submit(int)
     s.close()
+
+
+def endless(device: str, made: list[int], begun: threading.Event) -> None:
+    """Calls an operator until that is refused; made[0] counts the calls."""
+    x = tc.asarray([1.0], device=device)
+    while True:
+        tc.exp(x)
+        made[0] += 1
+        begun.set()
+
+
+def test_a_cancelled_task_launches_nothing_more(device: str) -> None:
+    with tc.Scheduler(device) as s:
+        made, begun = [0], threading.Event()
+        task = s.submit(endless, device, made, begun)
+        assert begun.wait(30) and task.cancel()
+        at_cancel = made[0]
+        with pytest.raises(concurrent.futures.CancelledError):
+            task.result(30)
+        assert made[0] <= at_cancel + 1, "calls after cancel() returned"  # one may have been under way
+        assert task.state == "cancelled"
+        np.testing.assert_array_equal(np.asarray(s.submit(tc.exp, [0.0]).result(30)), [1.0])
+
+
+def test_a_coroutine_that_is_cancelled_cancels_its_task(device: str) -> None:
+    async def give_up(s: tc.Scheduler) -> int:
+        made, begun = [0], threading.Event()
+
+        async def wait() -> None:
+            await s.submit(endless, device, made, begun)
+
+        waiting = asyncio.create_task(wait())
+        assert await asyncio.to_thread(begun.wait, 30)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        at_cancel = made[0]
+        await asyncio.to_thread(s.close)
+        return made[0] - at_cancel
+
+    assert asyncio.run(give_up(tc.Scheduler(device))) <= 1
+
+
+def test_close_waits_no_longer_than_it_may() -> None:
+    s, hold = tc.Scheduler("cpu"), threading.Event()
+    stuck = s.submit(hold.wait, 60)
+    while not stuck.running():
+        pass
+    start = time.monotonic()
+    assert s.close(timeout=0.1) is False
+    assert 0.1 <= time.monotonic() - start < 20
+    assert s.close(0) is False
+    with pytest.raises(ValueError, match="it is closed"):
+        s.submit(int)
+    for wrong in (-1, float("nan"), 1e10):
+        with pytest.raises(ValueError, match="timeout must be 0 to 1e9 seconds"):
+            s.close(wrong)
+    with pytest.raises(TypeError, match="timeout"):
+        s.close("soon")  # type: ignore[arg-type]
+    hold.set()
+    assert s.close(20) is True and stuck.result(0) is True
+
+
+@pytest.mark.parametrize(
+    "end", ["s.close()", "with s: pass", "sys.exit()", "del s, t; sys.exit()"], ids=["close", "with", "exit", "dropped"]
+)
+def test_an_interrupt_ends_the_wait_for_a_stuck_task(end: str) -> None:
+    program = f"""
+import sys, threading, time, tensorcraft as tc
+s, begun = tc.Scheduler("cpu"), threading.Event()
+t = s.submit(lambda: (begun.set(), time.sleep(3600)))
+begun.wait()
+print("waits", flush=True)
+{end}
+"""
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert run.stdout is not None and run.stdout.readline() == "waits\n"
+        begin, said = time.monotonic(), ""
+        while run.poll() is None and time.monotonic() < begin + 30:
+            time.sleep(0.5)  # the program may not have come to its wait, and its exit waits again
+            run.send_signal(signal.SIGINT)
+        said = run.communicate(timeout=30)[1]
+    finally:
+        run.kill()
+    assert time.monotonic() < begin + 30 and "KeyboardInterrupt" in said, said
 
 
 def test_tasks_can_be_awaited() -> None:
@@ -186,7 +275,7 @@ def test_a_task_cannot_close_its_own_scheduler() -> None:
     with tc.Scheduler("cpu") as s:
         with pytest.raises(ValueError, match="close was called by one of its own tasks"):
             s.submit(s.close).result(20)
-        assert s.submit(lambda: tc.Scheduler("cpu").close()).result(20) is None
+        assert s.submit(lambda: tc.Scheduler("cpu").close()).result(20) is True
 
 
 def test_a_forked_child_has_none_of_its_threads() -> None:

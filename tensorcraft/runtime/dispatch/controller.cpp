@@ -65,10 +65,15 @@ void Controller::launched(StreamRef stream, bool admitted) noexcept {
 }
 
 void Controller::failed(StreamRef stream, bool admitted) noexcept {
+  withdraw(stream, admitted);
+  const std::lock_guard lock(mutex_);
+  ++counts_.failed;
+}
+
+void Controller::withdraw(StreamRef stream, bool admitted) noexcept {
   const std::lock_guard lock(mutex_);
   Lane& lane = lane_of(stream);
   if (admitted && lane.admitted > 0) --lane.admitted;
-  ++counts_.failed;
   changed_.notify_all();
 }
 

@@ -38,9 +38,10 @@ class Controller {
   // Before a launch: waits on the host until fewer than the limit are in flight. False if no stream
   // has a limit, so that nothing was counted.
   bool admit(StreamRef stream);
-  // After it, one of the two, with what admit() said.
+  // After it, one of the three, with what admit() said; withdraw: it was not asked for after all.
   void launched(StreamRef stream, bool admitted) noexcept;
   void failed(StreamRef stream, bool admitted) noexcept;
+  void withdraw(StreamRef stream, bool admitted) noexcept;
   // A launch that was not made, or is known to have ended when it returns.
   void note_cancelled() noexcept;
   void note_completed() noexcept;

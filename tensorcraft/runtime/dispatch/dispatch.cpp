@@ -21,6 +21,12 @@ struct CurrentTask {
 thread_local constinit CurrentTask current;
 thread_local constinit bool is_admitted = false;  // the launch that this thread is making
 
+bool is_cancelled() { return current.cancelled && current.cancelled->load(); }
+
+[[noreturn]] void refuse(std::string_view what) {
+  fail(ErrorKind::cancelled, what, ": not launched, as task ", current.id, " was cancelled");
+}
+
 Time now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
 std::unique_ptr<memory::Mark> make_mark(StreamRef stream) {
@@ -30,8 +36,13 @@ std::unique_ptr<memory::Mark> make_mark(StreamRef stream) {
 class Dispatcher final : public cuda::LaunchWatcher {
  public:
   void before(const cuda::LaunchNote& note) override {
-    refuse_cancelled(note, Device::cuda(note.stream.device()));
-    if (!note.is_recorded) is_admitted = controller.admit(note.stream);
+    const Device device = Device::cuda(note.stream.device());
+    refuse_cancelled(note, device);
+    if (note.is_recorded) return;
+    is_admitted = controller.admit(note.stream);
+    if (!is_cancelled()) return;  // it may have waited long
+    controller.withdraw(note.stream, is_admitted);
+    refuse_cancelled(note, device);
   }
   void after(const cuda::LaunchNote& note, bool launched) noexcept override {
     record(note, Device::cuda(note.stream.device()),
@@ -43,10 +54,10 @@ class Dispatcher final : public cuda::LaunchWatcher {
       controller.failed(note.stream, is_admitted);
   }
   void refuse_cancelled(const cuda::LaunchNote& note, Device device) {
-    if (!current.cancelled || !current.cancelled->load(std::memory_order_relaxed)) return;
+    if (!is_cancelled()) return;
     controller.note_cancelled();
     record(note, device, Outcome::cancelled);
-    fail(ErrorKind::cancelled, note.what, ": not launched, as task ", current.id, " was cancelled");
+    refuse(note.what);
   }
   void record(const cuda::LaunchNote& note, Device device, Outcome outcome) noexcept {
     recorder.note({.name = Launch::short_name(note.what),
@@ -130,6 +141,10 @@ TaskScope::~TaskScope() {
 }
 
 TaskId current_task() { return current.id; }
+
+void refuse_cancelled(std::string_view what) {
+  if (is_cancelled()) refuse(what);
+}
 
 bool is_watching() noexcept { return cuda::launch_watcher() != nullptr; }
 

@@ -42,6 +42,10 @@ class TaskScope {
 // Of the innermost scope of this thread; 0 without.
 TaskId current_task();
 
+// Kind cancelled if the task of this thread was cancelled. A call that computes on the host asks
+// first, as it has no launch that is refused.
+void refuse_cancelled(std::string_view what);
+
 // What the SIMT device tells of a kernel that it runs: before it, and after it.
 bool is_watching() noexcept;
 void before_simt_launch(std::string_view what, Dim3 grid, Dim3 block);

@@ -3,12 +3,10 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/log.hpp"
-#include "tensorcraft/runtime/dispatch/dispatch.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -47,10 +45,7 @@ struct CpuExecutor::State {
       auto [id, work] = std::move(queue.front());
       queue.pop_front();
       lock.unlock();
-      Report report{id, error_of([&] {
-                      const dispatch::TaskScope task(id);
-                      work(StreamRef());
-                    })};
+      Report report{id, error_of([&] { work(StreamRef()); })};
       work = nullptr;  // what it captured may be slow to go, or take the lock
       lock.lock();
       reports.push_back(std::move(report));
@@ -125,24 +120,7 @@ struct CudaExecutor::State {
   std::vector<Stream> own;
   std::vector<StreamRef> streams;
   std::deque<InFlight> in_flight;
-  std::map<TaskId, std::atomic<bool>> stopped;  // of tasks whose work enqueues now
   std::atomic<bool> woken = false;
-
-  // Launches of the work are the task's, and are refused once it is stopped.
-  std::optional<std::string> run(TaskId id, const Work& work, StreamRef stream) {
-    std::atomic<bool>* stop = nullptr;
-    {
-      const std::lock_guard lock(mutex);
-      stop = &stopped[id];
-    }
-    const auto error = error_of([&] {
-      const dispatch::TaskScope task(id, stop);
-      work(stream);
-    });
-    const std::lock_guard lock(mutex);
-    stopped.erase(id);
-    return error;
-  }
 
   // Has the GPU let go of the task? A failing query is the task's failure.
   static bool ended(InFlight& task) {
@@ -187,7 +165,7 @@ void CudaExecutor::start(TaskId id, int stream, Work work) {
   // The event comes first: without it nothing is enqueued. Work that throws may have enqueued some.
   task.error = error_of([&] { task.done.emplace(state_->device); });
   if (!task.error) {
-    task.error = state_->run(id, task.work, ref);
+    task.error = error_of([&] { task.work(ref); });
     if (const auto error = error_of([&] { task.done->record(ref); })) {
       task.error = task.error.value_or(*error);
       task.done.reset();
@@ -195,12 +173,6 @@ void CudaExecutor::start(TaskId id, int stream, Work work) {
   }
   const std::lock_guard lock(state_->mutex);
   state_->in_flight.push_back(std::move(task));
-}
-
-void CudaExecutor::stop(TaskId id) {
-  const std::lock_guard lock(state_->mutex);
-  if (const auto found = state_->stopped.find(id); found != state_->stopped.end())
-    found->second = true;
 }
 
 std::vector<Report> CudaExecutor::take_reports() {

@@ -31,7 +31,8 @@ class Executor {
   // Begins a task without waiting for it; throws nothing that its work throws. `stream` is
   // Task::stream.
   virtual void start(TaskId id, int stream, Work work) = 0;
-  // The task is no longer wanted. One that has not begun is reported as failed; any other goes on.
+  // The task is no longer wanted. One whose work waits for its turn is reported as failed; any
+  // other goes on.
   virtual void stop(TaskId id) = 0;
   // What has ended since the last call, in the order in which that was seen.
   virtual std::vector<Report> take_reports() = 0;
@@ -71,8 +72,8 @@ class CudaExecutor final : public Executor {
   explicit CudaExecutor(std::vector<StreamRef> streams);
   ~CudaExecutor() override;
   void start(TaskId id, int stream, Work work) override;
-  // What is enqueued cannot be called back, but no further launch of the task's work is made.
-  void stop(TaskId id) override;
+  // Nothing: no work waits, and what is enqueued cannot be called back.
+  void stop(TaskId) override {}
   std::vector<Report> take_reports() override;
   void wait(Time at_most) override;
   void wake() override;

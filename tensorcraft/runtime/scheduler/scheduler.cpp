@@ -2,7 +2,9 @@
 #include "tensorcraft/runtime/scheduler/scheduler.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/runtime/dispatch/dispatch.hpp"
 #include "tensorcraft/runtime/memory/allocator.hpp"
 #include "tensorcraft/runtime/trace/trace_log.hpp"
 
@@ -77,14 +79,35 @@ Scheduler::Scheduler(Options options, std::unique_ptr<Executor> executor, Clock 
 }
 
 Scheduler::~Scheduler() {
-  close();
+  cancel_pending();
   if (!driver_.joinable()) return;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return core_.statistics().running == 0; });
+  }
   driver_.request_stop();
   go_on();
   driver_.join();
 }
 
-void Scheduler::close() {
+bool Scheduler::close(std::optional<Time> at_most) {
+  constexpr Time kSlice = std::chrono::milliseconds(50);  // between two looks for an interrupt
+  const auto end = at_most ? steady_now() + *at_most : Time::max();
+  cancel_pending();
+  std::unique_lock lock(mutex_);
+  while (core_.statistics().running > 0) {
+    const Time left = end - steady_now();
+    if (!driver_.joinable() || left <= Time(0)) return false;
+    changed_.wait_for(lock, std::min(left, kSlice));
+    lock.unlock();
+    check_interrupt();
+    lock.lock();
+  }
+  return true;
+}
+
+// From now on nothing is taken, and nothing that waits starts.
+void Scheduler::cancel_pending() {
   std::vector<TaskId> pending;
   {
     const std::lock_guard lock(mutex_);
@@ -95,9 +118,16 @@ void Scheduler::close() {
       cancel(id);
     } catch (const std::exception&) {  // it started or ended meanwhile
     }
-  if (!driver_.joinable()) return;
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return core_.statistics().running == 0; });
+}
+
+// Launches of the work are the task's. Once it is stopped they are refused, or the work is not
+// called at all.
+Work Scheduler::stoppable(TaskId id, StopFlag stopped, Work work) {
+  return [id, stopped = std::move(stopped), work = std::move(work)](StreamRef stream) {
+    if (*stopped) fail(ErrorKind::cancelled, "stopped before it began");
+    const dispatch::TaskScope task(id, stopped.get());
+    work(stream);
+  };
 }
 
 // One event, and what the machine asks for in answer.
@@ -116,9 +146,14 @@ Actions Scheduler::step(const Event& event, Work work, OnEnd on_end) {
       works_[actions.admission->id] = std::move(work);
       if (on_end) on_end_[actions.admission->id] = std::move(on_end);
     }
-    for (const TaskId id : actions.start)
-      begin_.push_back({id, core_.status(id).task.stream, std::move(works_.extract(id).mapped())});
+    for (const TaskId id : actions.start) {
+      const StopFlag& stopped = stopped_[id] = std::make_shared<std::atomic<bool>>(false);
+      begin_.push_back({id, core_.status(id).task.stream,
+                        stoppable(id, stopped, std::move(works_.extract(id).mapped())), stopped});
+    }
+    for (const TaskId id : actions.stop) *stopped_.at(id) = true;
     for (const TaskId id : actions.ended) {
+      stopped_.erase(id);
       if (auto own = works_.extract(id)) dropped.push_back(std::move(own.mapped()));
       if (auto own = on_end_.extract(id))
         ended.emplace_back(std::move(own.mapped()), core_.status(id));
@@ -140,6 +175,7 @@ void Scheduler::begin() {
     begin_.pop_front();
     lock.unlock();
     executor_->start(task.id, task.stream, std::move(task.work));
+    if (*task.stopped) executor_->stop(task.id);  // which came before the executor knew it
     lock.lock();
   }
   beginning_ = false;

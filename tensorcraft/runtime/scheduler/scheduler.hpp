@@ -5,11 +5,13 @@
 #include "tensorcraft/runtime/scheduler/executor.hpp"
 #include "tensorcraft/runtime/status/status.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <unordered_map>
@@ -47,13 +49,16 @@ class Scheduler {
 
   // The answer; rejected work is dropped.
   Decision submit(Task task, Work work, OnEnd on_end = nullptr);
+  // Once it has returned, the task's work is not called, and what that launches is refused: kind
+  // cancelled. A launch that is being made goes on.
   void cancel(TaskId id);
   void forget(TaskId id);
   // Takes in what has ended and starts what can start, without waiting.
   void advance();
-  // Cancels what is pending and, with a thread of its own, returns when all that runs has ended.
-  // What is submitted later is refused with kind value. It must not be called from a task's work.
-  void close();
+  // Cancels what is pending and, with a thread of its own, waits until all that runs has ended, at
+  // most so long; whether it has. What is submitted later is refused with kind value. It must not
+  // be called from a task's work. Kind cancelled if the thread is interrupted while it waits.
+  bool close(std::optional<Time> at_most = std::nullopt);
   // Returns when the task has ended. It must not be called from a task's work.
   TaskStatus wait(TaskId id);
 
@@ -63,12 +68,16 @@ class Scheduler {
   std::vector<Decision> log() const;
 
  private:
+  using StopFlag = std::shared_ptr<std::atomic<bool>>;
   struct Begin {
     TaskId id;
     int stream;
     Work work;
+    StopFlag stopped;
   };
+  static Work stoppable(TaskId id, StopFlag stopped, Work work);
   Actions step(const Event& event, Work work = nullptr, OnEnd on_end = nullptr);
+  void cancel_pending();
   void take_in();
   void begin();
   void go_on();
@@ -78,11 +87,12 @@ class Scheduler {
   std::condition_variable_any changed_;
   Core core_;
   Clock clock_;
-  std::unordered_map<TaskId, Work> works_;    // of pending tasks
-  std::unordered_map<TaskId, OnEnd> on_end_;  // of all that have not ended
-  std::deque<Begin> begin_;                   // started, and not yet handed to the executor
-  bool beginning_ = false;                    // a thread hands them over
-  bool poked_ = false;                        // the driver has something to look at
+  std::unordered_map<TaskId, Work> works_;        // of pending tasks
+  std::unordered_map<TaskId, OnEnd> on_end_;      // of all that have not ended
+  std::unordered_map<TaskId, StopFlag> stopped_;  // of those that run
+  std::deque<Begin> begin_;                       // started, and not yet handed to the executor
+  bool beginning_ = false;                        // a thread hands them over
+  bool poked_ = false;                            // the driver has something to look at
   bool closed_ = false;
   std::optional<Time> wake_;
   std::unique_ptr<Executor> executor_;  // its destructor may wait for work

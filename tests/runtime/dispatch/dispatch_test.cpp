@@ -137,6 +137,37 @@ TEST_F(DispatchTest, ACancelledTasksLaunchIsRefused) {
   EXPECT_EQ(driver_.launches.size(), 1u);
 }
 
+TEST_F(DispatchTest, ATaskThatIsCancelledWhileItsLaunchWaitsForItsTurnLaunchesNothing) {
+  const Stream stream;
+  set_limit(stream, 1);
+  std::atomic<bool> cancelled = false;
+  const TaskScope task(4, &cancelled);
+  launch(stream);
+  driver_.on_call = [&](std::string_view name) {
+    if (name.starts_with("cuEvent")) cancelled = true;  // a look at how far the stream is
+  };
+  test::expect_error(
+      ErrorKind::cancelled, [&] { launch(stream); },
+      "softmax: not launched, as task 4 was cancelled");
+  EXPECT_EQ(driver_.launches.size(), 1u);
+  driver_.on_call = nullptr;
+  cancelled = false;
+  launch(stream);  // the turn that was not used is there again
+  EXPECT_EQ(driver_.launches.size(), 2u);
+  set_limit(stream, 0);
+}
+
+TEST_F(DispatchTest, AHostCallOfACancelledTaskIsRefused) {
+  refuse_cancelled("exp");  // no task
+  std::atomic<bool> cancelled = false;
+  const TaskScope task(3, &cancelled);
+  refuse_cancelled("exp");
+  cancelled = true;
+  test::expect_error(
+      ErrorKind::cancelled, [] { refuse_cancelled("exp"); },
+      "exp: not launched, as task 3 was cancelled");
+}
+
 TEST_F(DispatchTest, WhatIsRecordedIsKeptAndNotInFlight) {
   record_launches(true);
   const Stream stream;

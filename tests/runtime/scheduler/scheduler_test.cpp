@@ -2,11 +2,14 @@
 #include "tensorcraft/runtime/scheduler/scheduler.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/interrupt.hpp"
+#include "tensorcraft/runtime/dispatch/dispatch.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/fake_driver.hpp"
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <map>
 #include <mutex>
 #include <set>
@@ -288,6 +291,87 @@ TEST(SchedulerThread, IsClosedOnceAndRefusesWhatComesLater) {
       ErrorKind::value, [&] { scheduler.submit({.id = 2}, [&](StreamRef) { ++ran; }); },
       "Scheduler: it is closed; make another one");
   EXPECT_EQ(ran, 1);
+}
+
+// The first task's work holds the driver up in start(), so the second has started and is not handed
+// over when it is cancelled.
+TEST(SchedulerThread, WorkThatIsNotHandedOverIsNotCalledOnceItsTaskIsCancelled) {
+  const auto cpu = [] { return std::make_unique<CpuExecutor>(1); };
+  const auto gpu = []() -> std::unique_ptr<Executor> { return std::make_unique<CudaExecutor>(); };
+  test::FakeDriver fake;
+  for (const bool is_gpu : {false, true}) {
+    std::promise<void> begun, go;
+    std::atomic<int> ran = 0;
+    Scheduler scheduler({.max_running = 2}, is_gpu ? gpu() : cpu());
+    scheduler.submit({.id = 1}, [&](StreamRef) { begun.set_value(), go.get_future().wait(); });
+    begun.get_future().wait();
+    scheduler.submit({.id = 2}, [&](StreamRef) { ++ran; });
+    EXPECT_EQ(scheduler.status(2).state, TaskState::running);
+    scheduler.cancel(2);
+    go.set_value();
+    EXPECT_EQ(scheduler.wait(2).state, TaskState::cancelled);
+    EXPECT_EQ(scheduler.wait(1).state, TaskState::completed);
+    EXPECT_EQ(ran, 0);
+  }
+}
+
+// Tasks launch until they are refused while others submit and cancel; no launch begins once
+// cancel() has returned, whatever state the task was in.
+TEST(SchedulerThread, NothingIsLaunchedOnceCancelHasReturned) {
+  constexpr int kTasks = 200, kAtOnce = 4;
+  test::FakeDriver fake;
+  for (const bool is_gpu : {false, true}) {
+    std::unique_ptr<Executor> executor;
+    if (is_gpu)
+      executor = std::make_unique<CudaExecutor>(0, 2);
+    else
+      executor = std::make_unique<CpuExecutor>(kAtOnce);
+    Scheduler scheduler({.max_running = kAtOnce}, std::move(executor));
+    std::vector<std::atomic<int>> launched(kTasks);
+    const auto run = [&](int first) {
+      for (int i = first; i < kTasks; i += 2) {
+        const TaskId id = TaskId(i + 1);
+        scheduler.submit({.id = id, .stream = i}, [&, i](StreamRef) {
+          for (;;) {
+            dispatch::refuse_cancelled("launch");
+            ++launched[size_t(i)];
+            std::this_thread::yield();
+          }
+        });
+        for (int turn = 0; turn < i % 40; ++turn) std::this_thread::yield();
+        scheduler.cancel(id);
+        const int at_cancel = launched[size_t(i)];
+        EXPECT_EQ(scheduler.wait(id).state, TaskState::cancelled);
+        EXPECT_LE(launched[size_t(i)], at_cancel + 1) << "task " << id;  // one was being made
+      }
+    };
+    std::jthread other([&] { run(1); });
+    run(0);
+  }
+}
+
+TEST(SchedulerThread, CloseWaitsNoLongerThanItMay) {
+  std::promise<void> go;
+  Scheduler scheduler({}, std::make_unique<CpuExecutor>());
+  scheduler.submit({.id = 1}, [&](StreamRef) { go.get_future().wait(); });
+  EXPECT_FALSE(scheduler.close(std::chrono::milliseconds(1)));
+  EXPECT_FALSE(scheduler.close(Time(0)));
+  go.set_value();
+  EXPECT_TRUE(scheduler.close());
+  EXPECT_EQ(scheduler.status(1).state, TaskState::completed);
+}
+
+TEST(SchedulerThread, AnInterruptEndsTheWaitOfClose) {
+  std::promise<void> go;
+  Scheduler scheduler({}, std::make_unique<CpuExecutor>());
+  scheduler.submit({.id = 1}, [&](StreamRef) { go.get_future().wait(); });
+  const InterruptCheck outer = set_interrupt_check([] { return true; });
+  test::expect_error(
+      ErrorKind::cancelled, [&] { scheduler.close(); },
+      "the call was interrupted; its outputs are undefined");
+  set_interrupt_check(outer);
+  go.set_value();
+  EXPECT_TRUE(scheduler.close());
 }
 
 TEST(SchedulerThread, WorkAndEndsMaySubmitWork) {
