@@ -36,9 +36,10 @@ Json to_json(const Process& process) {
           {"items", items}};
 }
 
-// "used_bytes" 3145728 -> "used 3 MiB".
+// "used_bytes" 3145728 -> "used 3 MiB".  "gb_per_s" 1.5 -> "1.5 GB/s".
 std::string readable(const std::string& name, double value) {
-  constexpr std::string_view kBytes = "_bytes", kSeconds = "_s";
+  constexpr std::string_view kBytes = "_bytes", kRate = "gb_per_s", kSeconds = "_s";
+  if (name == kRate) return readable_number(value) + " GB/s";
   if (name.ends_with(kBytes))
     return name.substr(0, name.size() - kBytes.size()) + ' ' + readable_bytes(value);
   if (name.ends_with(kSeconds))

@@ -187,7 +187,7 @@ bool Compiler::load(Result& result) {
   std::optional<CacheEntry> entry = disk_.load(result.program.key, result.program.arch);
   if (!entry) return false;
   result.entry = std::move(*entry);
-  result.from_disk = true;
+  result.from_disk = result.on_disk = true;
   ++disk_hits_;
   trace(result.program, "loaded from disk");
   return true;
@@ -242,9 +242,9 @@ Compiler::Result Compiler::build(const KernelKey& key, std::string_view arch, bo
   const CacheFolder::Lock lock = disk_.lock(result.program.key, lock_timeout_);
   if (load(result)) return result;
   compile(result);
-  const bool stored = disk_.store(result.program.key, result.entry);
-  if (stored) toolchain_.record();
-  trace(result.program, stored ? "stored on disk" : "kept in memory only");
+  result.on_disk = disk_.store(result.program.key, result.entry);
+  if (result.on_disk) toolchain_.record();
+  trace(result.program, result.on_disk ? "stored on disk" : "kept in memory only");
   return result;
 }
 

@@ -76,7 +76,7 @@ class Compiler {
   struct Result {
     Program program;
     CacheEntry entry;
-    bool from_disk = false;
+    bool from_disk = false, on_disk = false;  // on_disk: before or since
   };
   // `fresh` compiles in any case, and neither reads nor writes the disk. Kind compile if the text
   // does not compile.

@@ -305,7 +305,8 @@ CompileReport compile(const KernelKey& key, std::string_view arch, bool fresh) {
           .spill_bytes = use.spill_store_bytes + use.spill_load_bytes,
           .stack_bytes = use.stack_bytes,
           .milliseconds = result.entry.milliseconds,
-          .from_disk = result.from_disk};
+          .from_disk = result.from_disk,
+          .on_disk = result.on_disk};
 }
 
 const Kernel& get_kernel(const KernelKey& key, Device device, std::optional<StreamRef> stream) {

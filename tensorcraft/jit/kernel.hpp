@@ -21,7 +21,7 @@ struct CompileReport {
   size_t shared_bytes = 0;                  // static
   size_t spill_bytes = 0, stack_bytes = 0;  // stores and loads together; a thread's frame
   double milliseconds = 0;                  // of the compilation, even if the image came from disk
-  bool from_disk = false;
+  bool from_disk = false, on_disk = false;  // on_disk: before or since
 };
 // Compiles for an architecture ("sm_90a") without loading; goes through the disk cache unless
 // `fresh`. Kind compile with the log of NVRTC if the text does not compile.

@@ -58,12 +58,22 @@ class Steps {
   std::deque<WarmupStep> steps_;
 };
 
+// Compiles into the disk cache; was it there already?
+bool compile_to_disk(const KernelKey& key, std::string_view arch) {
+  const CompileReport report = compile(key, arch);
+  if (!report.on_disk)
+    fail(ErrorKind::io,
+         "it compiles, but the cache folder does not take it; free space on its disk, or set "
+         "TENSORCRAFT_CACHE_DIR to another folder");
+  return report.from_disk;
+}
+
 WarmupStep prepare(const KernelKey& key, std::string_view arch, std::optional<Device> device) {
   WarmupStep step;
   const auto begin = Clock::now();
   try {
     step.name = readable_name(key);
-    step.from_disk = device ? !load_kernel(key, *device) : compile(key, arch).from_disk;
+    step.from_disk = device ? !load_kernel(key, *device) : compile_to_disk(key, arch);
   } catch (const std::exception& error) {
     step.error = error.what();
   }

@@ -34,8 +34,8 @@ struct WarmupReport {
 // Compiles kernels into the disk cache for an architecture ("sm_90a"), on `threads` threads (0:
 // one for each core the process may use); needs no GPU. A key that is listed twice is one kernel.
 // `progress` is called on the calling thread, once for each kernel in the order in which they
-// finish; an error it throws ends the warm-up early. A kernel that fails is reported and does not
-// stop the others.
+// finish; an error it throws ends the warm-up early. A kernel that fails, or that the disk does not
+// take, is reported and does not stop the others.
 WarmupReport warmup(std::span<const KernelKey> kernels, std::string_view arch,
                     const WarmupCallback& progress = {}, int threads = 0);
 // The same for a CUDA device, and loads the kernels on it: no later call of this process waits.

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every subcommand: its text, its JSON, its exit codes."""
 
+import json
 import os
 import re
+import resource
 import shlex
+import signal
 import subprocess
 from pathlib import Path
 
@@ -401,3 +404,23 @@ def test_clangd_writes_one_file(run: Run, tmp_path: Path) -> None:
     assert run("clangd", "--force").code == 0
     if not Path("/dev/nvidiactl").exists():
         assert "--cuda-gpu-arch=sm_80" in (tmp_path / ".clangd").read_text()
+
+
+def test_warmup_counts_what_a_full_disk_did_not_take(command: Path, environment: dict[str, str]) -> None:
+    def take_no_kernel() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    calls = [option for n in (64, 65) for option in ("--call", f"relu {n} --dtype float32")]
+    arguments = [command, "warmup", *calls, "--arch", "sm_90a", "--json"]
+    full = subprocess.run(
+        arguments, env=environment, capture_output=True, text=True, check=False, timeout=120,
+        preexec_fn=take_no_kernel, restore_signals=False,
+    )  # fmt: skip
+    said = json.loads(full.stdout)
+    if any("NVRTC" in kernel["error"] for kernel in said["kernels"]):
+        pytest.skip("no NVRTC")
+    assert said["failed"] == len(said["kernels"]) > 0 and full.returncode == 1
+    assert all("the cache folder does not take it" in kernel["error"] for kernel in said["kernels"])
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    assert json.loads(done.stdout)["failed"] == 0 and json.loads(done.stdout)["from_disk"] == 0

@@ -11,6 +11,11 @@ PROGRAM = """
 import sys
 import tensorcraft as tc
 x = tc.zeros(1 << 20, dtype=tc.float32, device="cpu")
+gone = tc.zeros(1 << 20, dtype=tc.float32, device="cpu")
+del gone
+pool = tc.MemoryPool(1 << 20, "cpu")
+block = pool.allocate(1 << 19)
+pool.free(pool.allocate(1 << 18))
 s = tc.Scheduler("cpu")
 s.submit(int).result(30)
 engine = tc.TransferEngine("cpu")
@@ -37,8 +42,12 @@ def test_it_shows_what_a_process_tells(run: Run, environment: dict[str, str], tm
             assert [p["pid"] for p in processes] == [child.pid]
             assert items["scheduler"]["completed"] == 1 and items["transfers"]["moved_bytes"] == 1 << 22
             assert items["memory"]["used_bytes"] >= 1 << 22
+            assert items["memory"]["peak_bytes"] >= items["memory"]["used_bytes"] + (1 << 22)
+            assert items["pool"]["used_bytes"] == 1 << 19 and items["pool"]["quota_bytes"] == 1 << 20
+            assert items["pool"]["peak_bytes"] == (1 << 19) + (1 << 18)
             shown = run("top", "--once").out
-            assert str(child.pid) in shown and "completed 1" in shown and "MiB" in shown
+            assert str(child.pid) in shown and "completed 1" in shown and "used 512.0 KiB" in shown
+            assert " GB/s" in shown and "gb_per" not in shown
         finally:
             child.stdin.close()
     assert child.returncode == 0

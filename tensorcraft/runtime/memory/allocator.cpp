@@ -13,7 +13,7 @@
 #include "tensorcraft/runtime/memory/pinned.hpp"
 #include "tensorcraft/runtime/memory/pool.hpp"
 #include "tensorcraft/runtime/memory/size_class.hpp"
-#include "tensorcraft/runtime/status/status.hpp"
+#include "tensorcraft/runtime/memory/status_item.hpp"
 
 #include <atomic>
 #include <cstdlib>
@@ -23,18 +23,6 @@
 
 namespace tensorcraft {
 namespace {
-
-// What `tensorcraft top` shows of an allocator.
-status::Item item_of(const char* kind, Device device, const AllocatorStatistics& now) {
-  return {kind,
-          to_string(device),
-          {{"used_bytes", double(now.used)},
-           {"cached_bytes", double(now.cached)},
-           {"quota_bytes", double(now.quota)},
-           {"peak_bytes", double(now.peak_used)},
-           {"blocks", double(now.live_blocks)},
-           {"evicted_bytes", double(now.evicted_bytes)}}};
-}
 
 // Large host memory is asked for in huge pages: the first touch of a page costs as much as writing
 // it several times.
@@ -54,7 +42,7 @@ class HostAllocator final : public Allocator {
     if (bytes >= kLarge) madvise(data, rounded, MADV_HUGEPAGE);  // a hint, which may be refused
     allocations_.fetch_add(1, std::memory_order_relaxed);
     blocks_.fetch_add(1, std::memory_order_relaxed);
-    bytes_.fetch_add(int64_t(bytes), std::memory_order_relaxed);
+    raise_peak(bytes_.fetch_add(int64_t(bytes), std::memory_order_relaxed) + int64_t(bytes));
     return {data, bytes};
   }
   void deallocate(Block block, StreamRef) noexcept override {
@@ -68,14 +56,21 @@ class HostAllocator final : public Allocator {
   AllocatorStatistics statistics() const override {
     AllocatorStatistics now{.live_blocks = blocks_, .live_bytes = bytes_};
     now.used = now.reserved = now.live_bytes;
+    now.peak_used = now.peak_reserved = peak_;
     now.allocations = now.driver_allocations = allocations_;
     return now;
   }
 
  private:
-  std::atomic<int64_t> blocks_{0}, bytes_{0}, allocations_{0};
+  void raise_peak(int64_t bytes) {
+    int64_t peak = peak_.load(std::memory_order_relaxed);
+    while (peak < bytes && !peak_.compare_exchange_weak(peak, bytes, std::memory_order_relaxed)) {
+    }
+  }
+
+  std::atomic<int64_t> blocks_{0}, bytes_{0}, peak_{0}, allocations_{0};
   status::Source source_{
-      [this] { return std::vector{item_of("memory", Device::cpu(), statistics())}; }};
+      [this] { return std::vector{memory::status_item("memory", "cpu", statistics())}; }};
 };
 
 // What a CUDA device has of one driver: a test may put another driver in its place.
@@ -84,12 +79,9 @@ struct Node {
   const int device;
   Node* const next;
   memory::DriverAllocator of_driver;
-  MemoryPool pinned{memory::pinned_memory_device(device), {.quota = memory::most_pinned_bytes()}};
-  MemoryPool pool{memory::cuda_memory_device(device), {.host = &pinned}};
-  status::Source source{[this] {
-    return std::vector{item_of("memory", Device::cuda(device), pool.statistics()),
-                       item_of("pinned", Device::cuda(device), pinned.statistics())};
-  }};
+  MemoryPool pinned{memory::pinned_memory_device(device),
+                    {.quota = memory::most_pinned_bytes(), .kind = "pinned"}};
+  MemoryPool pool{memory::cuda_memory_device(device), {.host = &pinned, .kind = "memory"}};
 };
 
 // A list that only grows and is read without a lock, since a child may be forked while another

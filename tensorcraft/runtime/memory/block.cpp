@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/runtime/memory/block.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -175,6 +176,14 @@ void Heap::give(Chunk* chunk) {
 Chunk* Heap::find(const void* data) const {
   const auto known = used_.find(data);
   return known == used_.end() ? nullptr : known->second;
+}
+
+size_t Heap::largest_free() const {
+  size_t largest = 0;
+  for (const auto& [data, segment] : segments_)
+    for (const Chunk* chunk = segment->first; chunk; chunk = chunk->after)
+      if (chunk->free) largest = std::max(largest, chunk->bytes);
+  return largest;
 }
 
 std::vector<Segment*> Heap::unused() const {

@@ -109,6 +109,7 @@ class Heap {
   size_t cached() const { return cached_; }
   size_t num_used() const { return used_.size(); }
   size_t num_free() const { return num_free_; }
+  size_t largest_free() const;  // bytes of a chunk
 
  private:
   Chunk* make_chunk();

@@ -57,8 +57,13 @@ MemoryPool::MemoryPool(std::unique_ptr<memory::MemoryDevice> device, const PoolO
       quota_(options.quota ? options.quota : memory::kMaxBytes),
       timeline_(*device_),
       check_(*device_, options.checks) {
-  const std::lock_guard lock(pools().mutex);
-  pools().all.push_back(this);
+  {
+    const std::lock_guard lock(pools().mutex);
+    pools().all.push_back(this);
+  }
+  source_.emplace([this, kind = options.kind] {
+    return std::vector{memory::status_item(kind, device_->name(), statistics())};
+  });
 }
 
 MemoryPool::~MemoryPool() {
@@ -213,10 +218,21 @@ size_t MemoryPool::trim() {
   return given;
 }
 
+// Why so many bytes find no place if as many are free; empty if they are not.
+std::string MemoryPool::fragments(size_t bytes) const {
+  const size_t free = quota_ - used();
+  if (free < bytes) return "";
+  const size_t run = std::max(heap_.largest_free(), quota_ - heap_.reserved());
+  return join("\n  of the ", free, " bytes that are free the largest run is ", run,
+              " (fragmentation ", 100 * (free - run) / free,
+              " %), as blocks in use lie between; allocate the large blocks first, and free those "
+              "that lie beside each other");
+}
+
 void MemoryPool::fail_for_room(size_t bytes) const {
   if (has_quota() && !device_is_full_)
     fail(ErrorKind::out_of_memory, "Memory pool quota exceeded: requested ", bytes, " bytes, used ",
-         used(), ", quota ", quota_, "\n  free memory of ", device_->name(),
+         used(), ", quota ", quota_, fragments(bytes), "\n  free memory of ", device_->name(),
          ", use smaller batches, or raise the quota of its pool");
   fail(ErrorKind::out_of_memory, "out of memory: ", bytes, " bytes were asked for on ",
        device_->name(), ", where ", device_->free_bytes(), " of ", device_->total_bytes(),

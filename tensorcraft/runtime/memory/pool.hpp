@@ -5,10 +5,13 @@
 #include "tensorcraft/runtime/memory/eviction.hpp"
 #include "tensorcraft/runtime/memory/memory_check.hpp"
 #include "tensorcraft/runtime/memory/memory_device.hpp"
+#include "tensorcraft/runtime/memory/status_item.hpp"
 
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -21,6 +24,8 @@ struct PoolOptions {
   // Where blocks go that are evicted; without it none are.
   Allocator* host = nullptr;
   memory::CheckOptions checks = {};
+  // What `tensorcraft top` calls it.
+  const char* kind = "pool";
 };
 
 // A piece of a pool's memory, for those who look for where it went.
@@ -51,8 +56,9 @@ class MemoryPool final : public Allocator {
   static MemoryPool& instance(Device device = Device::cuda());
 
   // Kind out_of_memory beyond the quota ("Memory pool quota exceeded: requested R bytes, used U,
-  // quota Q") and if the driver has no room, each after cached memory went back, unpinned blocks
-  // were evicted and reclaimers were asked; nothing else changes then.
+  // quota Q", with the largest free run if as much is free in pieces) and if the driver has no
+  // room, each after cached memory went back, unpinned blocks were evicted and reclaimers were
+  // asked; nothing else changes then.
   Block allocate(size_t bytes, StreamRef stream) override;
   // What free() refuses is logged.
   void deallocate(Block block, StreamRef stream) noexcept override;
@@ -114,6 +120,7 @@ class MemoryPool final : public Allocator {
   memory::Chunk* grow(size_t size, uint32_t lane);
   size_t trim_to(size_t reserved, bool may_wait);
   bool is_passed(memory::Segment* segment, bool may_wait);
+  std::string fragments(size_t bytes) const;
   [[noreturn]] void fail_for_room(size_t bytes) const;
   memory::Chunk* in_use(const void* data, const char* call) const;
   void take_back(void* data, StreamRef stream, memory::StreamState state);
@@ -151,8 +158,9 @@ class MemoryPool final : public Allocator {
   std::unordered_map<uint64_t, std::unique_ptr<Hold>> holds_;  // by recording
   std::atomic<Hold*> gone_{nullptr};                           // of graphs that are gone, as a list
   AllocatorStatistics counts_;
-  bool merged_ = true;           // no chunk was freed since all that can be merged was
-  bool device_is_full_ = false;  // what the last growth failed of
+  bool merged_ = true;                    // no chunk was freed since all that can be merged was
+  bool device_is_full_ = false;           // what the last growth failed of
+  std::optional<status::Source> source_;  // ends first
 };
 
 // Of the pool that allocator(device) is: its pieces, none if it is no pool; and set_quota(), kind

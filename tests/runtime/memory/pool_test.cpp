@@ -102,6 +102,24 @@ TEST(MemoryPool, QuotaIsOfUsedAndCached) {
   EXPECT_EQ(pool.statistics().available, 0);
 }
 
+TEST(MemoryPool, AQuotaThatIsFreeInPiecesIsSaidToBe) {
+  SimulatedDevice device;
+  MemoryPool pool(device.handle(), {.quota = 4 * kMiB});
+  std::vector<Block> blocks;
+  for (int i = 0; i < 4; ++i) blocks.push_back(pool.allocate(kMiB, kA));
+  pool.free(blocks[0].data, kA);
+  pool.free(blocks[2].data, kA);
+  test::expect_error(
+      ErrorKind::out_of_memory, [&] { pool.allocate(2 * kMiB, kA); },
+      "Memory pool quota exceeded: requested 2097152 bytes, used 2097152, quota 4194304\n  of the "
+      "2097152 bytes that are free the largest run is 1048576 (fragmentation 50 %), as blocks in "
+      "use lie between; allocate the large blocks first, and free those that lie beside each "
+      "other\n  free memory of the simulated device, use smaller batches, or raise the quota of "
+      "its pool");
+  pool.free(blocks[1].data, kA);
+  EXPECT_EQ(pool.allocate(2 * kMiB, kA).bytes, 2 * kMiB);
+}
+
 TEST(MemoryPool, r05_cached_within_quota) {
   SimulatedDevice device(size_t(64) << 30, false);
   MemoryPool pool(device.handle(), {.quota = size_t(1) << 30});
