@@ -79,6 +79,15 @@ std::optional<bool> to_choice(nb::handle object, std::string_view name) {
   return PyObject_IsTrue(object.ptr()) == 1;
 }
 
+// torch.from_dlpack reads over DLPack's mark of read-only memory: its tensor could be written.
+bool is_called_by_torch() {
+  PyObject* const globals = PyEval_GetGlobals();  // borrowed, of the Python function that calls
+  const nb::handle name = globals ? PyDict_GetItemString(globals, "__name__") : nullptr;
+  if (!name.is_valid() || !PyUnicode_Check(name.ptr())) return false;
+  const auto text = nb::cast<std::string>(name);
+  return text.substr(0, text.find('.')) == "torch";
+}
+
 nb::object dlpack_of(nb::handle self, nb::handle stream, nb::handle max_version,
                      nb::handle dl_device, nb::handle copy) {
   const PyTensor& t = nb::cast<const PyTensor&>(self);
@@ -101,6 +110,10 @@ nb::object dlpack_of(nb::handle self, nb::handle stream, nb::handle max_version,
   if (t.view.read_only() && !versioned)
     fail(ErrorKind::buffer,
          "__dlpack__: the tensor is read-only, which only DLPack 1.0 or newer can say");
+  if (t.view.read_only() && is_called_by_torch())
+    fail(ErrorKind::buffer,
+         "__dlpack__: the tensor is read-only, and torch has no such tensors; give it a copy, "
+         "torch.from_dlpack(x.copy())");
   return export_capsule(t, versioned);
 }
 

@@ -5,6 +5,7 @@ import ctypes
 import gc
 import sys
 import threading
+import types
 import weakref
 from typing import Any
 
@@ -114,6 +115,20 @@ def test_read_only_memory_stays_read_only() -> None:
         with pytest.raises(BufferError, match="only DLPack 1.0 or newer"):
             t.__dlpack__()
     assert tc.asarray([1.0], device="cpu").numpy().flags.writeable
+
+
+def test_torch_gets_read_only_memory_as_a_copy_alone() -> None:
+    def from_dlpack(x: Any, **options: Any) -> Any:
+        return x.__dlpack__(max_version=(1, 0), **options)
+
+    # As torch.utils.dlpack has it: a function of Python in a module of torch.
+    of_torch = types.FunctionType(from_dlpack.__code__, {**globals(), "__name__": "torch.utils.dlpack"})
+    array = np.ones(4, np.float32)
+    array.flags.writeable = False
+    with pytest.raises(BufferError, match=r"torch has no such tensors; give it a copy, torch\.from_dlpack\(x\.copy\(\)\)"):
+        of_torch(tc.asarray(array))
+    for given, options in ((tc.asarray(array).copy(), {}), (tc.asarray(array), {"copy": True}), (tc.ones(4), {})):
+        assert "dltensor_versioned" in repr(of_torch(given, **options))
 
 
 def test_the_keywords_of_the_protocol() -> None:

@@ -26,6 +26,17 @@ def randn(*shape, device, dtype):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).to(device, dtype)
 
 
+def test_torch_cannot_write_what_is_read_only(device):  # the memory is the host's on each
+    del device
+    array = np.ones(4, np.float32)
+    array.flags.writeable = False
+    with pytest.raises(BufferError, match="torch has no such tensors"):
+        torch.from_dlpack(tc.asarray(array))
+    copied = torch.from_dlpack(tc.asarray(array).copy())
+    copied[0] = 99
+    assert array[0] == 1
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_norms_and_softmax(device, dtype):
     x, w, b = (randn(*s, device=device, dtype=dtype) for s in [(37, 384), (384,), (384,)])
