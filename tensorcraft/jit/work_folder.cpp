@@ -10,9 +10,12 @@
 #include <fstream>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,12 +23,56 @@ namespace tensorcraft::jit {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr std::string_view kPrefix = "tensorcraft-work-";
+
+enum class Locked { done, by_another, gone, impossible };
+
+// Locks a folder of ours, whose descriptor is -1 unless that is done.
+Locked lock_folder(const std::string& path, int& folder) {
+  folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) return errno == ENOENT ? Locked::gone : Locked::impossible;
+  Locked result = Locked::done;
+  struct stat locked, there;
+  if (flock(folder, LOCK_EX | LOCK_NB) != 0)
+    result = errno == EWOULDBLOCK ? Locked::by_another : Locked::impossible;
+  else if (stat(path.c_str(), &there) != 0 || fstat(folder, &locked) != 0 ||
+           there.st_ino != locked.st_ino)
+    result = Locked::gone;
+  else if (locked.st_uid != geteuid())
+    result = Locked::impossible;
+  if (result != Locked::done) close(std::exchange(folder, -1));
+  return result;
+}
+
+// A folder whose lock is free is one whose process was killed.
+void sweep(const fs::path& parent) {
+  std::error_code ignored;
+  for (fs::directory_iterator at(parent, ignored), end; !ignored && at != end;
+       at.increment(ignored)) {
+    if (!at->path().filename().string().starts_with(kPrefix)) continue;
+    int lock = -1;
+    if (lock_folder(at->path().string(), lock) != Locked::done) continue;
+    std::error_code stays;
+    fs::remove_all(at->path(), stays);
+    close(lock);
+  }
+}
+
+}  // namespace
+
 WorkFolder::WorkFolder(std::string_view what) : what_(what) {
   std::error_code error;
-  path_ = (fs::temp_directory_path(error) / "tensorcraft-XXXXXX").string();
-  if (error || !mkdtemp(path_.data()))
-    fail(ErrorKind::io, what_, ": a folder to work in cannot be made at ", path_, ": ",
-         std::strerror(errno), "; set TMPDIR to a folder that can be written");
+  const fs::path parent = fs::temp_directory_path(error);
+  if (!error) sweep(parent);
+  for (Locked locked = Locked::gone; locked == Locked::gone || locked == Locked::by_another;) {
+    path_ = (parent / join(kPrefix, "XXXXXX")).string();
+    if (error || !mkdtemp(path_.data()))
+      fail(ErrorKind::io, what_, ": a folder to work in cannot be made at ", path_, ": ",
+           std::strerror(errno), "; set TMPDIR to a folder that can be written");
+    locked = lock_folder(path_, lock_);  // not done: another process swept it before
+  }
 }
 
 WorkFolder::WorkFolder(std::string_view what, const std::string& path)
@@ -41,6 +88,7 @@ WorkFolder::~WorkFolder() {
   if (stays_) return;
   std::error_code ignored;
   fs::remove_all(path_, ignored);
+  if (lock_ >= 0) close(lock_);
 }
 
 void WorkFolder::write(std::string_view name, std::string_view text) const {

@@ -9,8 +9,8 @@ namespace tensorcraft::jit {
 // A folder in which a compiler or another program runs.
 class WorkFolder {
  public:
-  // One of this process alone, gone with the object. `what` begins the text of errors. Kind io if
-  // there is no place for it.
+  // One of this process alone, gone with the object. `what` begins the text of errors. Those that
+  // killed processes left are removed. Kind io if there is no place for it.
   explicit WorkFolder(std::string_view what);
   // A folder of the user's, made if it is not there, which stays.
   WorkFolder(std::string_view what, const std::string& path);
@@ -32,6 +32,7 @@ class WorkFolder {
   const std::string what_;
   std::string path_;
   const bool stays_ = false;
+  int lock_ = -1;  // a locked descriptor of the folder, which no killed process has
 };
 
 }  // namespace tensorcraft::jit
