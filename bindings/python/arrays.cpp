@@ -70,7 +70,7 @@ nb::object ml_dtype(DType dtype) {
 }
 
 // The dtype of a buffer-protocol format; nullopt for float64, foreign byte order and all else.
-std::optional<DType> buffer_dtype(const char* format, Py_ssize_t bytes) {
+std::optional<DType> buffer_dtype(const char* format, Py_ssize_t bytes, Uint64 uint64) {
   if (!format || !*format) return DType::uint8;
   const bool is_native = *format == '@' || *format == '=' || *format == '<';
   const char* code = is_native ? format + 1 : format;
@@ -92,6 +92,10 @@ std::optional<DType> buffer_dtype(const char* format, Py_ssize_t bytes) {
     case 'l':
     case 'q':
       return bytes == 8 ? DType::int64 : DType::int32;
+    case 'L':
+    case 'Q':
+      if (bytes == 8 && uint64 == Uint64::as_int64) return DType::int64;
+      return std::nullopt;
     default:
       return std::nullopt;
   }
@@ -126,7 +130,8 @@ struct Buffer {
   ~Buffer() { PyBuffer_Release(&raw); }
 };
 
-ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_view name);
+ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_view name,
+                         Uint64 uint64 = Uint64::refused);
 
 // An array of ml_dtypes, whose dtype has no buffer format: its bits, under their true dtype.
 ArrayArgument from_ml_dtypes(nb::handle object, std::string_view op, std::string_view name) {
@@ -136,7 +141,8 @@ ArrayArgument from_ml_dtypes(nb::handle object, std::string_view op, std::string
   return {from_numpy(bits, op, name).view.bits_as(*dtype), Framework::numpy, object};
 }
 
-ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_view name) {
+ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_view name,
+                         Uint64 uint64) {
   // A mask would be dropped in silence.
   if (object.type().ptr() != numpy().ndarray.ptr() && nb::hasattr(object, "filled"))
     fail(ErrorKind::type, op, ": ", name,
@@ -147,7 +153,7 @@ ArrayArgument from_numpy(nb::handle object, std::string_view op, std::string_vie
     PyErr_Clear();
     return from_ml_dtypes(object, op, name);
   }
-  const auto dtype = buffer_dtype(b.format, b.itemsize);
+  const auto dtype = buffer_dtype(b.format, b.itemsize, uint64);
   if (!dtype) return from_ml_dtypes(object, op, name);
   Dims shape, strides;
   bool whole = reinterpret_cast<uintptr_t>(b.buf) % size_t(b.itemsize) == 0;
@@ -170,15 +176,16 @@ void check_exchange(int status) {
   fail(ErrorKind::buffer, "the array's DLPack exchange API failed and gave no reason");
 }
 
-ArrayArgument from_exchange(nb::handle object, const ExchangeApi* api) {
+ArrayArgument from_exchange(nb::handle object, const ExchangeApi* api, Uint64 uint64) {
   if (api->borrow) {
     dlpack::DLTensor borrowed{};
     check_exchange(api->borrow(object.ptr(), &borrowed));
-    return {TensorView::from_dlpack(borrowed), Framework::exchange, object, nullptr, api};
+    return {to_view(borrowed, Access::read_write, uint64), Framework::exchange, object, nullptr,
+            api};
   }
   dlpack::DLManagedTensorVersioned* managed = nullptr;
   check_exchange(api->from_object(object.ptr(), &managed));
-  Imported i = import_managed(managed);
+  Imported i = import_managed(managed, uint64);
   const Device device = i.view.device();
   auto memory = std::make_shared<Memory>(std::move(i.owner), device, current_stream(device.index));
   return {i.view, Framework::exchange, object, std::move(memory), api};
@@ -192,13 +199,13 @@ StreamRef stream_of_package(nb::handle object, int device) {
   return handle.is_none() ? current_stream(device) : to_stream(handle, device);
 }
 
-ArrayArgument from_dlpack(nb::handle object, nb::handle given) {
+ArrayArgument from_dlpack(nb::handle object, nb::handle given, Uint64 uint64) {
   const Device device = tensorcraft::from_dlpack(dlpack_device(object));
   StreamRef stream;
   if (device.is_cuda())
     stream =
         given.is_none() ? stream_of_package(object, device.index) : to_stream(given, device.index);
-  Imported i = import_dlpack(object, stream);
+  Imported i = import_dlpack(object, stream, uint64);
   auto memory = std::make_shared<Memory>(std::move(i.owner), device, stream);
   return {i.view, Framework::dlpack, object, std::move(memory)};
 }
@@ -254,10 +261,10 @@ ArrayArgument from_sequence(nb::handle object, std::string_view op, std::string_
 }
 
 ArrayArgument convert(nb::handle object, std::string_view op, std::string_view name,
-                      nb::handle stream, DType whole, std::span<const DType> takes) {
+                      nb::handle stream, DType whole, std::span<const DType> takes, Uint64 uint64) {
   if (PyTensor* t = nullptr; nb::try_cast(object, t, false) && t)
     return {t->view, Framework::tensorcraft, object, t->memory};
-  if (Numpy::is(object, numpy().ndarray)) return from_numpy(object, op, name);
+  if (Numpy::is(object, numpy().ndarray)) return from_numpy(object, op, name, uint64);
   if (is_number(object)) return from_number(object);
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) ||
       Numpy::is(object, numpy().generic))
@@ -265,7 +272,7 @@ ArrayArgument convert(nb::handle object, std::string_view op, std::string_view n
   if (nb::isinstance<PyTensor>(object))
     fail(ErrorKind::type, op, ": ", name, ": the tc.Tensor was not initialised; use tc.asarray");
   if (const ExchangeApi* api = exchange_api(Py_TYPE(object.ptr())))
-    return from_exchange(object, api);
+    return from_exchange(object, api, uint64);
   if (PyType_Check(object.ptr())) refuse_kind(object, op, name);
   // Of our own classes that keep a tensor, which they hold as long as they live.
   if (nb::hasattr(object, "__tensorcraft_tensor__")) {
@@ -274,16 +281,17 @@ ArrayArgument convert(nb::handle object, std::string_view op, std::string_view n
     if (nb::try_cast(kept, t, false) && t)
       return {t->view, Framework::tensorcraft, kept, t->memory};
   }
-  if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object, stream);
+  if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object, stream, uint64);
   refuse_kind(object, op, name);
 }
 
 }  // namespace
 
 ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
-                       nb::handle stream, DType whole, std::span<const DType> takes) {
+                       nb::handle stream, DType whole, std::span<const DType> takes,
+                       Uint64 uint64) {
   try {
-    return convert(object, op, name, stream, whole, takes);
+    return convert(object, op, name, stream, whole, takes, uint64);
   } catch (const Error& e) {
     if (std::string_view(e.what()).starts_with(op)) throw;
     fail(e.kind(), op, ": ", name, ": ", e.what());

@@ -40,10 +40,10 @@ inline TensorView on_device(const TensorView& t, Device device) { return t.at(t.
 // number. `stream` is what the caller gave (None: the current one). Fails with kind type otherwise,
 // and for float64 arrays, with the fix. Lists of integers become `whole`: what an argument
 // takes of int64, int32 and float32. Lists and scalars of another dtype than the argument `takes`
-// become float32 if that is among them.
+// become float32 if that is among them. `uint64` says whether an array of that is taken.
 ArrayArgument to_array(nb::handle object, std::string_view op, std::string_view name,
                        nb::handle stream, DType whole = DType::int64,
-                       std::span<const DType> takes = {});
+                       std::span<const DType> takes = {}, Uint64 uint64 = Uint64::refused);
 // Fails unless what a call on `device` writes into the array's memory reaches the caller: kind type
 // for a list or number, kind value for a host array of a call on a GPU.
 void check_in_place(const ArrayArgument& array, Device device, std::string_view op,

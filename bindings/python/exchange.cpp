@@ -72,13 +72,13 @@ Managed* take(nb::handle capsule, const char* name, const char* used) {
   return managed;
 }
 
-Imported import_capsule(nb::handle capsule, nb::handle producer) {
+Imported import_capsule(nb::handle capsule, nb::handle producer, Uint64 uint64) {
   if (!PyCapsule_CheckExact(capsule.ptr()))
     fail(ErrorKind::type, class_name(producer), ": __dlpack__() must give a DLPack capsule, got ",
          class_name(capsule));
   if (PyCapsule_IsValid(capsule.ptr(), kVersionedName))
     return import_managed(
-        take<DLManagedTensorVersioned>(capsule, kVersionedName, "used_dltensor_versioned"));
+        take<DLManagedTensorVersioned>(capsule, kVersionedName, "used_dltensor_versioned"), uint64);
   if (!PyCapsule_IsValid(capsule.ptr(), kLegacyName))
     fail(
         ErrorKind::buffer, class_name(producer),
@@ -86,7 +86,7 @@ Imported import_capsule(nb::handle capsule, nb::handle producer) {
         "new one each time");
   auto* managed = take<DLManagedTensor>(capsule, kLegacyName, "used_dltensor");
   auto owner = owner_of(managed);
-  return {TensorView::from_dlpack(managed->dl_tensor), std::move(owner)};
+  return {to_view(managed->dl_tensor, Access::read_write, uint64), std::move(owner)};
 }
 
 // A capsule that was not consumed still owns its tensor.
@@ -184,13 +184,19 @@ const ExchangeApi* own_exchange_api() {
   return &kApi;
 }
 
-Imported import_managed(DLManagedTensorVersioned* managed) {
+TensorView to_view(dlpack::DLTensor tensor, Access access, Uint64 uint64) {
+  constexpr dlpack::DLDataType kUint64{dlpack::kDLUInt, 64, 1};
+  if (uint64 == Uint64::as_int64 && tensor.dtype == kUint64) tensor.dtype.code = dlpack::kDLInt;
+  return TensorView::from_dlpack(tensor, access);
+}
+
+Imported import_managed(DLManagedTensorVersioned* managed, Uint64 uint64) {
   auto owner = owner_of(managed);
   if (managed->version.major != 1)
     fail(ErrorKind::buffer, "DLPack version ", managed->version.major, ".", managed->version.minor,
          " is not supported; 1.x is");
   const auto access = managed->flags & dlpack::kReadOnly ? Access::read_only : Access::read_write;
-  return {TensorView::from_dlpack(managed->dl_tensor, access), std::move(owner)};
+  return {to_view(managed->dl_tensor, access, uint64), std::move(owner)};
 }
 
 dlpack::DLDevice dlpack_device(nb::handle object) {
@@ -206,7 +212,7 @@ dlpack::DLDevice dlpack_device(nb::handle object) {
   return {dlpack::DLDeviceType(device.first), device.second};
 }
 
-Imported import_dlpack(nb::handle object, StreamRef stream) {
+Imported import_dlpack(nb::handle object, StreamRef stream, Uint64 uint64) {
   nb::dict arguments;
   const auto type = dlpack_device(object).device_type;
   if (type == dlpack::kDLCUDA || type == dlpack::kDLCUDAManaged) {
@@ -216,12 +222,12 @@ Imported import_dlpack(nb::handle object, StreamRef stream) {
   const nb::object method = object.attr("__dlpack__");
   arguments["max_version"] = nb::make_tuple(1, 0);
   try {
-    return import_capsule(method(**arguments), object);
+    return import_capsule(method(**arguments), object, uint64);
   } catch (nb::python_error& e) {
     if (!e.matches(PyExc_TypeError)) throw;
   }
   nb::del(arguments["max_version"]);  // a producer from before DLPack 1.0
-  return import_capsule(method(**arguments), object);
+  return import_capsule(method(**arguments), object, uint64);
 }
 
 DLManagedTensorVersioned* export_managed(const PyTensor& tensor) {

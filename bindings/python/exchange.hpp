@@ -26,6 +26,11 @@ const ExchangeApi* exchange_api(PyTypeObject* type);
 // The table this package publishes on tc.Tensor.
 const ExchangeApi* own_exchange_api();
 
+// What an array of uint64 is, which no dtype of ours is: refused with kind type, or int64 of the
+// same bits, as tables of addresses come.
+enum class Uint64 { refused, as_int64 };
+TensorView to_view(dlpack::DLTensor tensor, Access access, Uint64 uint64);
+
 // A consumer's share of a producer's tensor: the producer's deleter runs when it is dropped.
 struct Imported {
   TensorView view;
@@ -33,10 +38,10 @@ struct Imported {
 };
 // What obj.__dlpack_device__() says; kind type if it is missing or no pair of integers.
 dlpack::DLDevice dlpack_device(nb::handle object);
-Imported import_managed(dlpack::DLManagedTensorVersioned* managed);
+Imported import_managed(dlpack::DLManagedTensorVersioned* managed, Uint64 uint64 = Uint64::refused);
 // Through obj.__dlpack__, kind type if that gives no capsule and buffer if the capsule was
 // consumed; CUDA memory is ready for work on `stream`.
-Imported import_dlpack(nb::handle object, StreamRef stream);
+Imported import_dlpack(nb::handle object, StreamRef stream, Uint64 uint64 = Uint64::refused);
 
 // A tensor for another consumer, whose deleter any thread may call. Marks CUDA memory as shared.
 dlpack::DLManagedTensorVersioned* export_managed(const PyTensor& tensor);

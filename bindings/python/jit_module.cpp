@@ -111,8 +111,8 @@ class JitArguments {
     } else if (const nb::object whole = as_index(argument); whole.is_valid()) {
       values_.emplace_back(to_int64(whole, name_));
     } else {
-      const ArrayArgument& a =
-          arrays_.emplace_back(to_array(argument, name_, "an argument", nb::none()));
+      const ArrayArgument& a = arrays_.emplace_back(
+          to_array(argument, name_, "an argument", nb::none(), DType::int64, {}, Uint64::as_int64));
       if (a.is_number() || !a.object.is_valid())
         fail(ErrorKind::type, name_,
              ": an argument must be an array that the caller keeps, a number, a bool or a text, "

@@ -173,10 +173,12 @@ class Arguments {
   const std::string& name() const { return launch_.kernel->name(); }
 
   void add_array(const jit::KernelParameter& p, nb::handle object) {
-    ArrayArgument a = to_array(object, name(), p.name, launch_.stream);
+    const auto uint64 = p.number == jit::NumberType::uint64 ? Uint64::as_int64 : Uint64::refused;
+    ArrayArgument a = to_array(object, name(), p.name, launch_.stream, DType::int64, {}, uint64);
     if (a.is_number() || !a.object.is_valid())
-      fail(ErrorKind::type, name(), ": ", p.name, ": expected an array of ", *p.dtype, ", got ",
-           class_name(object), "; a kernel works in the memory of arrays that the caller keeps");
+      fail(ErrorKind::type, name(), ": ", p.name, ": expected an array of ", to_string(p.number),
+           ", got ", class_name(object),
+           "; a kernel works in the memory of arrays that the caller keeps");
     if (a.view.device() == Device::cpu()) {
       const Device device = launch_.kernel->device_of_host();
       if (device != Device::simt())

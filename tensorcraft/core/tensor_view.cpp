@@ -56,8 +56,8 @@ TensorView::TensorView(void* data, DType dtype, const Dims& shape, const Dims& s
 TensorView TensorView::from_dlpack(const dlpack::DLTensor& t, Access access) {
   const auto dtype = tensorcraft::from_dlpack(t.dtype);
   if (!dtype)
-    fail(ErrorKind::type, "dtype ", t.dtype,
-         " is not supported; convert it first, for example to float32");
+    fail(ErrorKind::type, "dtype ", t.dtype, " is not supported; convert it first, for example to ",
+         t.dtype.code == dlpack::kDLUInt ? DType::int64 : DType::float32);
   if (t.ndim < 0) fail(ErrorKind::value, "a DLPack tensor has a negative rank");
   if (t.ndim > 0 && !t.shape)
     fail(ErrorKind::value, "a DLPack tensor of rank ", t.ndim, " must have a shape, got null");

@@ -26,7 +26,7 @@ constexpr std::array kNumbers = {
     NumberRow{NumberType::int32, "int32", "int32_t", 4, DType::int32},
     NumberRow{NumberType::uint32, "uint32", "uint32_t", 4, std::nullopt},
     NumberRow{NumberType::int64, "int64", "int64_t", 8, DType::int64},
-    NumberRow{NumberType::uint64, "uint64", "uint64_t", 8, std::nullopt},
+    NumberRow{NumberType::uint64, "uint64", "uint64_t", 8, DType::int64},
     NumberRow{NumberType::float8_e4m3fn, "float8_e4m3fn", "tensorcraft::e4m3", 1,
               DType::float8_e4m3fn},
     NumberRow{NumberType::float8_e5m2, "float8_e5m2", "tensorcraft::e5m2", 1, DType::float8_e5m2},

@@ -51,9 +51,9 @@ struct KernelParameter {
   std::string name;
   NumberType number = NumberType::float32;  // of the array's elements, if it is one
   std::string spelling;                     // of that type in device text: "long long"
-  std::optional<DType> dtype;               // of an array
-  bool is_const = false;                    // the kernel only reads the array
-  size_t offset = 0;                        // in the struct of all arguments, as C lays it out
+  std::optional<DType> dtype;  // of an array; uint64, as addresses are, comes as bits of int64
+  bool is_const = false;       // the kernel only reads the array
+  size_t offset = 0;           // in the struct of all arguments, as C lays it out
   bool is_array() const { return dtype.has_value(); }
 };
 

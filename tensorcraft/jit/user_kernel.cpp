@@ -132,8 +132,9 @@ void UserArguments::add(const TensorView& array) {
     fail(ErrorKind::type, place(signature_, p), ": an array was given for a number (",
          to_string(p.number), "); write ", p.spelling, "* in the signature to take an array");
   if (array.dtype() != *p.dtype)
-    fail(ErrorKind::type, place(signature_, p), ": expected an array of ", *p.dtype, ", got ",
-         array.dtype(), "; convert it, or take ", device_type(array.dtype()), "* in the signature");
+    fail(ErrorKind::type, place(signature_, p), ": expected an array of ", to_string(p.number),
+         ", got ", array.dtype(), "; convert it, or take ", device_type(array.dtype()),
+         "* in the signature");
   if (!device_) {
     device_ = array.device();
     first_array_ = count_;
@@ -158,7 +159,8 @@ void UserArguments::add(const TensorView& array) {
 void UserArguments::add_integer(uint64_t bits, bool is_negative) {
   const KernelParameter& p = next();
   if (p.is_array())
-    fail(ErrorKind::type, place(signature_, p), ": a number was given for an array of ", *p.dtype);
+    fail(ErrorKind::type, place(signature_, p), ": a number was given for an array of ",
+         to_string(p.number));
   if (is_floating(p.number)) {
     const double value = is_negative ? double(int64_t(bits)) : double(bits);
     return add_number(value);
@@ -174,7 +176,8 @@ void UserArguments::add_integer(uint64_t bits, bool is_negative) {
 void UserArguments::add_number(double value) {
   const KernelParameter& p = next();
   if (p.is_array())
-    fail(ErrorKind::type, place(signature_, p), ": a number was given for an array of ", *p.dtype);
+    fail(ErrorKind::type, place(signature_, p), ": a number was given for an array of ",
+         to_string(p.number));
   if (!is_floating(p.number))
     fail(ErrorKind::type, place(signature_, p), ": the float ", value, " was given for ",
          to_string(p.number), "; give a whole number");

@@ -47,6 +47,10 @@ TEST_F(TensorViewTest, TakesNullStridesOfDlpackAsRowMajor) {
   test::expect_error(
       ErrorKind::type, [&] { TensorView::from_dlpack(t); },
       "dtype float64 is not supported; convert it first, for example to float32");
+  t.dtype.code = dlpack::kDLUInt;
+  test::expect_error(
+      ErrorKind::type, [&] { TensorView::from_dlpack(t); },
+      "dtype uint64 is not supported; convert it first, for example to int64");
 }
 
 TEST_F(TensorViewTest, RefusesDlpackWithoutAShape) {

@@ -99,6 +99,7 @@ TEST(Signature, RefusesWhatIsNone) {
       {"axpy(float y[3])", "write an array as a pointer"},
       {"axpy(double* y)", "there are no arrays of float64"},
       {"axpy(const uint32* y)", "there are no arrays of uint32"},
+      {"axpy(uint16* y)", "there are no arrays of uint16"},
       {"axpy(float* y z)", "expected ',' or ')'"},
       {"axpy(float* a::y)", "has no '::'"},
       {"axpy(float* y, int class)", "a parameter cannot be called 'class', a word of C++"},

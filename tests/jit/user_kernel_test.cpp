@@ -72,6 +72,21 @@ TEST(UserArguments, AreLaidOutAsC) {
   EXPECT_EQ(expected.g, std::numeric_limits<uint64_t>::max());
 }
 
+TEST(UserArguments, TakeATableOfAddressesAsItsBits) {
+  const auto signature = parse_signature("k(const uint64* table)");
+  EXPECT_EQ(signature.parameters[0].spelling, "uint64_t");
+  int64_t table[2] = {};
+  float data = 0;
+  UserArguments packed(signature);
+  packed.add(TensorView(table, DType::int64, {2}, Device::simt()));
+  const void* address = nullptr;
+  std::memcpy(&address, packed.data(), sizeof(address));
+  EXPECT_EQ(address, table);
+  UserArguments wrong(signature);
+  expect_error_with(ErrorKind::type, "k: table: expected an array of uint64, got float32",
+                    [&] { wrong.add(on(Device::simt(), &data, 1)); });
+}
+
 TEST(UserArguments, RefuseNumbersOutsideOfTheType) {
   const auto refuse = [](const char* type, auto value, ErrorKind kind, const char* text) {
     const auto signature = parse_signature(std::string("k(") + type + " v)");

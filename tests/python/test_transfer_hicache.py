@@ -3,12 +3,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tensorcraft as tc
 
 LAYERS, TOKENS, DIM = 3, 32, 64
+
+
+class OnlyDlpack:
+    """An array of another framework."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
 
 
 def cache(*shape: int, seed: int) -> np.ndarray:
@@ -70,6 +79,18 @@ def test_all_layers_to_the_host_and_back(device: str, layout: str) -> None:
     tc.transfer_hicache_all_layer(k_back, v_back, near, k_host, v_host, far, src_layout=layout)
     np.testing.assert_array_equal(k_back.numpy()[:, near.numpy()], k.numpy()[:, near.numpy()])
     np.testing.assert_array_equal(v_back.numpy()[:, near.numpy()], v.numpy()[:, near.numpy()])
+
+
+@pytest.mark.parametrize("array", [lambda table: table, OnlyDlpack], ids=["numpy", "dlpack"])
+def test_tables_may_be_of_uint64(array: Any) -> None:
+    layers = [put("cpu", cache(TOKENS, DIM, seed=i), cache(TOKENS, DIM, seed=10 + i)) for i in range(LAYERS)]
+    tables = [array(np.array([address(pair[i]) for pair in layers], np.uint64)) for i in (0, 1)]
+    k, v = (np.zeros((TOKENS, LAYERS, DIM), np.float32) for _ in range(2))
+    tokens = np.arange(TOKENS)
+    tc.transfer_hicache_all_layer(k, v, tokens, *tables, tokens, dst_layout="page_first", device="cpu")
+    for i, (k_layer, v_layer) in enumerate(layers):
+        np.testing.assert_array_equal(k[:, i], k_layer.numpy())
+        np.testing.assert_array_equal(v[:, i], v_layer.numpy())
 
 
 def test_tables_name_the_layers(device: str) -> None:
