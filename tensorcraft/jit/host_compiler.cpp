@@ -7,12 +7,12 @@
 #include "tensorcraft/core/version.hpp"
 #include "tensorcraft/jit/cache.hpp"
 #include "tensorcraft/jit/compiler.hpp"
-#include "tensorcraft/jit/memory_library.hpp"
+#include "tensorcraft/jit/recently_used.hpp"
 #include "tensorcraft/jit/work_folder.hpp"
 
 #include <chrono>
 #include <ctime>
-#include <map>
+#include <list>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -102,47 +102,56 @@ CacheEntry compile(const HostProgram& program, const HostCompiler& compiler) {
           .milliseconds = elapsed.count()};
 }
 
-simt::Body load(const HostProgram& program, const std::string& image) {
-  MemoryLibrary library(program.name, image, "kernel: the SIMT device");
-  if (void* const body = library.symbol(program.name)) return reinterpret_cast<simt::Body>(body);
-  library.close();
+using SharedKernel = std::shared_ptr<const HostKernel>;
+
+SharedKernel load(const HostProgram& program, const std::string& image) {
+  const auto kernel = std::make_shared<HostKernel>(program.name, image, "kernel: the SIMT device");
+  kernel->body = reinterpret_cast<simt::Body>(kernel->library.symbol(program.name));
+  if (kernel->body) return kernel;
   fail(ErrorKind::compile, "kernel: the SIMT device: ", program.name,
        " cannot be loaded: it has no entry");
 }
 
-struct Bodies {
+struct HostKernels {
   std::mutex mutex;
-  std::map<const UserSource*, simt::Body> loaded;
+  RecentlyUsed<const UserSource*, SharedKernel> loaded{1024};
   HostCounters counters;
   DiskCache disk{config().cache_dir, size_t(config().cache_limit_bytes)};
 };
-Bodies& bodies() {
-  static auto* const all = new Bodies;  // leaked: kernels may run until the process ends
+HostKernels& host_kernels() {
+  static auto* const all = new HostKernels;  // leaked: kernels may run until the process ends
   return *all;
 }
 
-simt::Body find(Bodies& all, const UserSource& source) {
+SharedKernel from_disk(HostKernels& all, const HostProgram& program) {
+  const auto entry = all.disk.load(program.key, kArch);
+  if (!entry) return nullptr;
+  try {
+    SharedKernel kernel = load(program, entry->image);
+    ++all.counters.disk_hits;
+    return kernel;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::compile) throw;
+    all.disk.reject(program.key);  // as after the library moved
+    return nullptr;
+  }
+}
+
+SharedKernel find(HostKernels& all, const UserSource& source) {
   const auto compiler = find_host_compiler(config().search_path);
   if (!compiler)
     fail(ErrorKind::unsupported, "kernel: ", source.signature.name,
          " cannot run on the SIMT device: there is no C++ compiler (g++, clang++ or c++) in the "
          "folders of PATH; install g++, or run the kernel on a GPU, which needs none");
   const HostProgram program = make_program(source, *compiler);
-  if (const auto entry = all.disk.load(program.key, kArch)) {
-    try {
-      const simt::Body body = load(program, entry->image);
-      ++all.counters.disk_hits;
-      return body;
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::compile) throw;
-      all.disk.reject(program.key);  // as after the library moved
-    }
-  }
+  if (SharedKernel kernel = from_disk(all, program)) return kernel;
+  const auto held = all.disk.lock(program.key, kLockTimeout);
+  if (SharedKernel kernel = from_disk(all, program)) return kernel;  // another process compiled it
   const CacheEntry entry = compile(program, *compiler);
   ++all.counters.compiles;
-  const simt::Body body = load(program, entry.image);
+  SharedKernel kernel = load(program, entry.image);
   all.disk.store(program.key, entry);
-  return body;
+  return kernel;
 }
 
 }  // namespace
@@ -152,23 +161,31 @@ std::optional<HostCompiler> find_host_compiler(std::string_view search_path) {
   return find_executable(search_path, kNames);
 }
 
-simt::Body host_body(const UserSource& source) {
-  Bodies& all = bodies();
+std::shared_ptr<const HostKernel> host_kernel(const UserSource& source) {
+  HostKernels& all = host_kernels();
+  std::list<SharedKernel> gone;  // unloaded without the lock
   const std::lock_guard lock(all.mutex);
-  if (const auto known = all.loaded.find(&source); known != all.loaded.end()) return known->second;
-  const simt::Body body = find(all, source);
-  all.loaded.emplace(&source, body);
-  return body;
+  if (const SharedKernel* const known = all.loaded.find(&source)) return *known;
+  SharedKernel kernel = find(all, source);
+  all.loaded.put(&source, kernel, gone);
+  return kernel;
 }
 
 HostCounters host_counters() {
-  const std::lock_guard lock(bodies().mutex);
-  return bodies().counters;
+  const std::lock_guard lock(host_kernels().mutex);
+  return host_kernels().counters;
 }
 
-void clear_host_bodies() {
-  const std::lock_guard lock(bodies().mutex);
-  bodies().loaded.clear();
+void set_host_kernel_limit(size_t limit) {
+  std::list<SharedKernel> gone;
+  const std::lock_guard lock(host_kernels().mutex);
+  host_kernels().loaded.set_limit(limit, gone);
+}
+
+void clear_host_kernels() {
+  std::list<SharedKernel> gone;
+  const std::lock_guard lock(host_kernels().mutex);
+  host_kernels().loaded.clear(gone);
 }
 
 }  // namespace tensorcraft::jit

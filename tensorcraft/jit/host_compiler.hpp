@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/jit/executable.hpp"
+#include "tensorcraft/jit/memory_library.hpp"
 #include "tensorcraft/jit/user_source.hpp"
 #include "tensorcraft/simt/launch.hpp"
 
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,18 +18,29 @@ using HostCompiler = Executable;
 // The first of g++, clang++ and c++ in the folders of a search path ("/usr/bin:/bin").
 std::optional<HostCompiler> find_host_compiler(std::string_view search_path);
 
-// The kernel as the emulator calls it. From memory, then disk, then a compiler on PATH, which takes
-// about a second. In the race library its accesses are seen. Kind unsupported if nothing is cached
-// and there is no compiler, kind compile with the compiler's messages if the text does not compile,
-// kind io if it cannot be run. Safe from any thread.
-simt::Body host_body(const UserSource& source);
+// A kernel as the emulator calls it, loaded as long as the object.
+struct HostKernel {
+  HostKernel(const std::string& name, std::string_view image, std::string_view what)
+      : library(name, image, what) {}
+  // The library, and the entry in it.
+  MemoryLibrary library;
+  simt::Body body = nullptr;
+};
+
+// From memory, then disk, then a compiler on PATH, which takes about a second; equal calls of many
+// threads and processes compile once. In the race library its accesses are seen. Kind unsupported
+// if nothing is cached and there is no compiler, kind compile with the compiler's messages if the
+// text does not compile, kind io if it cannot be run. Safe from any thread.
+std::shared_ptr<const HostKernel> host_kernel(const UserSource& source);
 
 // How many kernels a compiler was run for, and how many came from disk, since the process began.
 struct HostCounters {
   long compiles = 0, disk_hits = 0;
 };
 HostCounters host_counters();
+// How many kernels are kept in memory, 1,024 unless set: those unused for longest go.
+void set_host_kernel_limit(size_t kernels);
 // Forgets what is loaded, which stays loaded for its users; the disk is kept.
-void clear_host_bodies();
+void clear_host_kernels();
 
 }  // namespace tensorcraft::jit

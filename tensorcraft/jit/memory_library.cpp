@@ -3,16 +3,33 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/version.hpp"
+#include "tensorcraft/simt/launch.hpp"
 
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 namespace tensorcraft::jit {
+namespace {
+
+// A path of a descriptor that no library had before. The loader takes a library of an equal path
+// for loaded, and descriptors are used again: so each has other repetitions of "/" and "./", the
+// bits of a count.
+std::string unique_path(int file) {
+  static std::atomic<uint32_t> count = 0;
+  std::string path = join("/proc/", getpid(), "/fd");
+  for (uint32_t bits = ++count; bits; bits >>= 1) path += bits & 1 ? "/." : "/";
+  return join(path, "/", file);
+}
+
+}  // namespace
 
 MemoryLibrary::MemoryLibrary(const std::string& name, std::string_view image, std::string_view what)
     : file_(memfd_create(name.c_str(), MFD_CLOEXEC)) {
@@ -28,9 +45,11 @@ MemoryLibrary::MemoryLibrary(const std::string& name, std::string_view image, st
     }
     done += size_t(n);
   }
-  const std::string path = join("/proc/", getpid(), "/fd/", file_);
-  handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle_) return;
+  handle_ = dlopen(unique_path(file_).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_) {
+    if (!simt::is_race_library()) ::close(std::exchange(file_, -1));
+    return;
+  }
   const char* const why = dlerror();
   const std::string text = why ? why : "the loader does not say why";
   close();

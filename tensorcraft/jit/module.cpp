@@ -5,14 +5,18 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/nearest.hpp"
 #include "tensorcraft/jit/cache.hpp"
+#include "tensorcraft/jit/file_stamp.hpp"
 #include "tensorcraft/jit/memory_library.hpp"
 #include "tensorcraft/jit/module_build.hpp"
+#include "tensorcraft/jit/recently_used.hpp"
 #include "tensorcraft/jit/signature.hpp"
+#include "tensorcraft/jit/user_code.hpp"
 #include "tensorcraft/jit/work_folder.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -69,11 +73,20 @@ struct Loaded {
   CacheEntry entry;  // without the image
 };
 
-// Modules by key; while one is made, equal calls wait for it.
+// What a spec gave, and the files that decide it.
+struct Remembered {
+  std::shared_ptr<const Module> module;
+  std::vector<FileStamp> stamps;
+};
+
+constexpr size_t kModules = 256;
+
+// Modules by key, and by the text of a spec, which takes no file to be read.
 struct Modules {
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<std::mutex>> flights;
-  std::map<std::string, Loaded> loaded;
+  RecentlyUsed<std::string, std::shared_ptr<const Loaded>> loaded{kModules};
+  RecentlyUsed<std::string, std::shared_ptr<const Remembered>> remembered{kModules};
   ModuleCounters counters;
   DiskCache disk{config().cache_dir, size_t(config().cache_limit_bytes)};
 };
@@ -82,19 +95,53 @@ Modules& modules() {
   return *all;
 }
 
+// What leaves the maps; it ends, and unloads libraries, behind their lock.
+struct Gone {
+  std::list<std::shared_ptr<const Loaded>> loaded;
+  std::list<std::shared_ptr<const Remembered>> remembered;
+};
+
+// While a module is made, equal calls wait in the constructor.
+class Flight {
+ public:
+  Flight(Modules& all, const std::string& key) : all_(all), key_(key) {
+    {
+      const std::lock_guard lock(all_.mutex);
+      auto& known = all_.flights[key_];
+      if (!known) known = std::make_shared<std::mutex>();
+      alone_ = known;
+    }
+    alone_->lock();
+  }
+  ~Flight() {
+    alone_->unlock();
+    const std::lock_guard lock(all_.mutex);
+    alone_.reset();
+    const auto at = all_.flights.find(key_);
+    if (at->second.use_count() == 1) all_.flights.erase(at);  // nobody waits
+  }
+  Flight(const Flight&) = delete;
+  Flight& operator=(const Flight&) = delete;
+
+ private:
+  Modules& all_;
+  const std::string& key_;
+  std::shared_ptr<std::mutex> alone_;
+};
+
 std::shared_ptr<const Module> open(const ModuleSpec& spec, const CacheEntry& entry) {
-  MemoryLibrary library(file_stem(spec), entry.image, "load_jit");
+  const auto library = std::make_shared<MemoryLibrary>(file_stem(spec), entry.image, "load_jit");
   std::map<std::string, ExportFunction*> exports;
   for (const auto* wrappers : {&spec.cpp_wrappers, &spec.cuda_wrappers})
     for (const ModuleWrapper& w : *wrappers) {
-      void* const found = library.symbol("tensorcraft_export_" + w.name);
-      if (!found) {
-        library.close();
+      void* const found = library->symbol("tensorcraft_export_" + w.name);
+      if (!found)
         fail(ErrorKind::compile, "load_jit: ", module_name(spec), " was compiled without ", w.name);
-      }
       exports[w.name] = reinterpret_cast<ExportFunction*>(found);
     }
-  return std::make_shared<Module>(module_name(spec), std::move(exports), commands_of(entry));
+  if (!spec.cuda_files.empty()) library->stay_loaded();
+  return std::make_shared<Module>(module_name(spec), std::move(exports), commands_of(entry),
+                                  library);
 }
 
 std::optional<CacheEntry> from_disk(Modules& all, const std::string& key) {
@@ -105,14 +152,14 @@ std::optional<CacheEntry> from_disk(Modules& all, const std::string& key) {
   return entry;
 }
 
-Loaded opened(const ModuleSpec& spec, const CacheEntry& entry) {
-  Loaded loaded{open(spec, entry), entry};
-  loaded.entry.image.clear();
+std::shared_ptr<const Loaded> opened(const ModuleSpec& spec, const CacheEntry& entry) {
+  auto loaded = std::make_shared<Loaded>(Loaded{open(spec, entry), entry});
+  loaded->entry.image.clear();
   return loaded;
 }
 
-Loaded load_or_build(Modules& all, const ModuleSpec& spec, const ModuleTools& tools,
-                     const std::string& key) {
+std::shared_ptr<const Loaded> load_or_build(Modules& all, const ModuleSpec& spec,
+                                            const ModuleTools& tools, const std::string& key) {
   constexpr auto kPatience = std::chrono::minutes(10);
   const auto kept = [&](const CacheEntry& entry) {
     if (!spec.build_directory.empty())
@@ -127,9 +174,86 @@ Loaded load_or_build(Modules& all, const ModuleSpec& spec, const ModuleTools& to
     const std::lock_guard lock(all.mutex);
     ++all.counters.compiles;
   }
-  Loaded loaded = opened(spec, entry);  // what does not load is not kept
+  auto loaded = opened(spec, entry);  // what does not load is not kept
   all.disk.store(key, entry);
   return loaded;
+}
+
+// All of a spec, and the folder that relative paths begin at.
+std::string text_of(const ModuleSpec& spec) {
+  std::string text;
+  const auto add = [&](const std::string& field) {
+    text.append(std::to_string(field.size())).append(":").append(field);
+  };
+  const auto add_all = [&](const std::vector<std::string>& fields) {
+    for (const std::string& field : fields) add(field);
+    text.append(";");
+  };
+  for (const auto* fields :
+       {&spec.markers, &spec.cpp_files, &spec.cuda_files, &spec.extra_cflags,
+        &spec.extra_cuda_cflags, &spec.extra_ldflags, &spec.extra_include_paths})
+    add_all(*fields);
+  for (const auto* wrappers : {&spec.cpp_wrappers, &spec.cuda_wrappers}) {
+    for (const ModuleWrapper& w : *wrappers) add_all({w.name, w.function});
+    text.append(";");
+  }
+  add(spec.build_directory);
+  std::error_code ignored;
+  add(fs::current_path(ignored).string());
+  return text;
+}
+
+std::shared_ptr<const Module> recall(Modules& all, const std::string& text) {
+  std::shared_ptr<const Remembered> known;
+  {
+    const std::lock_guard lock(all.mutex);
+    if (const auto* const found = all.remembered.find(text)) known = *found;
+  }
+  if (!known || !std::ranges::all_of(known->stamps, holds)) return nullptr;
+  return known->module;
+}
+
+void remember(Modules& all, const std::string& text, const ModuleSpec& spec,
+              const ModuleTools& tools, const std::string& key, const Loaded& loaded) {
+  std::vector<std::string> files = files_of(loaded.entry);
+  // Those of the library that is running: a process that finds others would be wrong anyway.
+  std::erase_if(files, [own = tools.headers + "/tensorcraft/"](const std::string& file) {
+    return file.starts_with(own);
+  });
+  for (const auto* own : {&spec.cpp_files, &spec.cuda_files})
+    files.insert(files.end(), own->begin(), own->end());
+  files.push_back(tools.host.path);
+  if (tools.nvcc) files.push_back(tools.nvcc->path);
+  std::ranges::sort(files);
+  files.erase(std::ranges::unique(files).begin(), files.end());
+  Remembered result{.module = loaded.module};
+  for (const std::string& file : files) {
+    const auto stamp = stamp_of(file);
+    if (!stamp) return;
+    result.stamps.push_back(*stamp);
+  }
+  // Stamps of what the module was made of, and of no change since.
+  if (module_key(spec, tools) != key || !is_fresh(loaded.entry)) return;
+  Gone gone;
+  const std::lock_guard lock(all.mutex);
+  all.remembered.put(text, std::make_shared<Remembered>(std::move(result)), gone.remembered);
+}
+
+// The module of a key, whose files are read to see whether it is fresh.
+std::shared_ptr<const Loaded> find_or_load(Modules& all, const ModuleSpec& spec,
+                                           const ModuleTools& tools, const std::string& key) {
+  const Flight alone(all, key);
+  std::shared_ptr<const Loaded> known;
+  {
+    const std::lock_guard lock(all.mutex);
+    if (const auto* const found = all.loaded.find(key)) known = *found;
+  }
+  if (known && is_fresh(known->entry)) return known;
+  known = load_or_build(all, spec, tools, key);
+  Gone gone;
+  const std::lock_guard lock(all.mutex);
+  all.loaded.put(key, known, gone.loaded);
+  return known;
 }
 
 }  // namespace
@@ -165,32 +289,22 @@ ExportValue Module::call(const std::string& name, std::span<const ExportValue> a
     fail(ErrorKind::key, name_, " exports no ", name, did_you_mean(name, known));
   }
   ExportValue result;
-  found->second(&result, found->first.c_str(), arguments.data(), arguments.size());
+  run_user_code(name, [&] {
+    found->second(&result, found->first.c_str(), arguments.data(), arguments.size());
+  });
   return result;
 }
 
 std::shared_ptr<const Module> load_module(const ModuleSpec& spec) {
+  Modules& all = modules();
+  const std::string text = text_of(spec);
+  if (auto module = recall(all, text)) return module;
   check(spec);
   const ModuleTools tools = find_tools(spec);
   const std::string key = module_key(spec, tools);
-  Modules& all = modules();
-  std::shared_ptr<std::mutex> flight;
-  {
-    const std::lock_guard lock(all.mutex);
-    auto& known = all.flights[key];
-    if (!known) known = std::make_shared<std::mutex>();
-    flight = known;
-  }
-  const std::lock_guard alone(*flight);
-  {
-    const std::lock_guard lock(all.mutex);
-    if (const auto found = all.loaded.find(key);
-        found != all.loaded.end() && is_fresh(found->second.entry))
-      return found->second.module;
-  }
-  Loaded loaded = load_or_build(all, spec, tools, key);
-  const std::lock_guard lock(all.mutex);
-  return (all.loaded[key] = std::move(loaded)).module;
+  const auto loaded = find_or_load(all, spec, tools, key);
+  remember(all, text, spec, tools, key, *loaded);
+  return loaded->module;
 }
 
 ModuleCounters module_counters() {
@@ -198,9 +312,20 @@ ModuleCounters module_counters() {
   return modules().counters;
 }
 
+void set_module_limit(size_t limit) {
+  Modules& all = modules();
+  Gone gone;
+  const std::lock_guard lock(all.mutex);
+  all.loaded.set_limit(limit, gone.loaded);
+  all.remembered.set_limit(limit, gone.remembered);
+}
+
 void clear_modules() {
-  const std::lock_guard lock(modules().mutex);
-  modules().loaded.clear();
+  Modules& all = modules();
+  Gone gone;
+  const std::lock_guard lock(all.mutex);
+  all.loaded.clear(gone.loaded);
+  all.remembered.clear(gone.remembered);
 }
 
 }  // namespace tensorcraft::jit

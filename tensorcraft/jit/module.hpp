@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/jit/export.hpp"
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <span>
@@ -35,20 +36,27 @@ std::string module_name(const ModuleSpec& spec);
 std::string wrapper_text(std::span<const std::string> files,
                          std::span<const ModuleWrapper> wrappers);
 
-// A loaded module; it stays loaded when the object is gone.
+// A loaded module. Its library is loaded as long as the object; for good if it has CUDA files, as a
+// GPU may still run their kernels.
 class Module {
  public:
+  // `library` is what the functions are in.
   Module(std::string name, std::map<std::string, ExportFunction*> exports,
-         std::vector<std::string> commands)
-      : name_(std::move(name)), exports_(std::move(exports)), commands_(std::move(commands)) {}
+         std::vector<std::string> commands, std::shared_ptr<const void> library = nullptr)
+      : library_(std::move(library)),
+        name_(std::move(name)),
+        exports_(std::move(exports)),
+        commands_(std::move(commands)) {}
   const std::string& name() const { return name_; }
   std::vector<std::string> exports() const;  // their names, sorted
   // The commands that compiled and linked it, whenever that was.
   const std::vector<std::string>& commands() const { return commands_; }
-  // Kind key for a name that is not exported; else what the function throws.
+  // Kind key for a name that is not exported; else what the function throws, and kind type in
+  // place of what is no std::exception.
   ExportValue call(const std::string& name, std::span<const ExportValue> arguments) const;
 
  private:
+  const std::shared_ptr<const void> library_;
   const std::string name_;
   const std::map<std::string, ExportFunction*> exports_;
   const std::vector<std::string> commands_;
@@ -56,7 +64,9 @@ class Module {
 
 // From memory, then from the cache on disk, then from the compilers. The key is content alone: of
 // the files, of every header that they reach but those of the system, of the wrappers, flags and
-// compilers. Equal calls of many threads and processes compile once. Kind value for a spec that
+// compilers. Equal calls of many threads and processes compile once. A repeated call only looks
+// whether its files, the user's headers and the compilers have the times and sizes they had; what
+// changed in the last seconds, whose times may not tell, is read again. Kind value for a spec that
 // cannot be, not_found for a file that is not there, unsupported without nvcc (if there are CUDA
 // files) or a C++ compiler or the library's headers, compile with the compiler's messages.
 std::shared_ptr<const Module> load_module(const ModuleSpec& spec);
@@ -66,6 +76,8 @@ struct ModuleCounters {
   long compiles = 0, disk_hits = 0;
 };
 ModuleCounters module_counters();
+// How many modules are kept in memory, 256 unless set: those unused for longest go.
+void set_module_limit(size_t modules);
 // Forgets what is loaded, which stays loaded for its users; the disk is kept.
 void clear_modules();
 

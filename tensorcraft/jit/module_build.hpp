@@ -36,8 +36,10 @@ std::string module_key(const ModuleSpec& spec, const ModuleTools& tools);
 
 // Runs the commands. Its log holds the commands and the files that were read, for the two below.
 CacheEntry build(const ModuleSpec& spec, const ModuleTools& tools, const std::string& key);
-// Are all files that an entry was compiled from as they were?
+// Have all files that an entry was compiled from the content they had?
 bool is_fresh(const CacheEntry& entry);
 std::vector<std::string> commands_of(const CacheEntry& entry);
+// Those files.
+std::vector<std::string> files_of(const CacheEntry& entry);
 
 }  // namespace tensorcraft::jit

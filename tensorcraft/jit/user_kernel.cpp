@@ -7,6 +7,7 @@
 #include "tensorcraft/jit/host_compiler.hpp"
 #include "tensorcraft/jit/kernel.hpp"
 #include "tensorcraft/jit/machine_code.hpp"
+#include "tensorcraft/jit/user_code.hpp"
 #include "tensorcraft/jit/user_source.hpp"
 #include "tensorcraft/simt/launch.hpp"
 
@@ -237,11 +238,14 @@ void UserKernel::launch(const UserLaunch& how, const UserArguments& arguments) c
   if (how.stream)
     fail(ErrorKind::value, signature().name,
          ": a stream was given, and the kernel runs on the SIMT device, which has none");
-  simt::launch({.name = signature().name,
-                .grid = index3(how.grid),
-                .block = index3(how.block),
-                .shared_bytes = how.shared_bytes},
-               host_body(source()), arguments.data());
+  const auto kernel = host_kernel(source());
+  run_user_code(signature().name, [&] {
+    simt::launch({.name = signature().name,
+                  .grid = index3(how.grid),
+                  .block = index3(how.block),
+                  .shared_bytes = how.shared_bytes},
+                 kernel->body, arguments.data());
+  });
 }
 
 void UserKernel::launch_on_gpu(const UserLaunch& how, const UserArguments& arguments,

@@ -79,7 +79,7 @@ TEST_F(HostKernel, RunsTheTextAndComesFromMemoryThenDisk) {
   const long first = compiles();
   EXPECT_LE(first, 1);
   run();
-  clear_host_bodies();
+  clear_host_kernels();
   run();
   EXPECT_EQ(compiles(), first);
   EXPECT_EQ(disk_hits(), 2 - first);
@@ -157,6 +157,38 @@ TEST_F(HostKernel, RefusesWhatTheEmulatorHasNoWordFor) {
                     [&] { one({.grid = {1}, .block = {1}, .stream = StreamRef()}, simt_view(y)); });
   expect_error_with(ErrorKind::value, "is empty",
                     [&] { one({.grid = {0}, .block = {1}}, simt_view(y)); });
+}
+
+bool is_mapped(const std::string& name) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("memfd:" + name) != line.npos) return true;
+  return false;
+}
+
+TEST_F(HostKernel, OneUnusedForLongestIsUnloaded) {
+  std::vector<float> y(1);
+  const auto run = [&](const char* name) {
+    const UserKernel kernel(std::string("__global__ void ") + name + "(float* y) { y[0] += 1; }",
+                            std::string(name) + "(float* y)");
+    kernel({.grid = {1}, .block = {1}}, simt_view(y));
+  };
+  set_host_kernel_limit(1);
+  run("leaves");
+  EXPECT_TRUE(is_mapped("user_leaves"));
+  run("comes");
+  EXPECT_FALSE(is_mapped("user_leaves"));
+  EXPECT_TRUE(is_mapped("user_comes"));
+  run("leaves");
+  set_host_kernel_limit(1024);
+  EXPECT_EQ(y[0], 3);
+}
+
+TEST_F(HostKernel, WhatNoCallerCanReadIsNamed) {
+  const UserKernel throws("__global__ void k(float* y) { throw 5; }", "k(float* y)");
+  std::vector<float> y(1);
+  test::expect_error_with(ErrorKind::type, "k: throws int, which is no std::exception",
+                          [&] { throws({.grid = {1}, .block = {1}}, simt_view(y)); });
 }
 
 TEST_F(HostKernel, ManyThreadsShareOneCompile) {

@@ -11,6 +11,9 @@
 
 #include <array>
 #include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -116,6 +119,34 @@ TEST_F(HostModule, IsCompiledOnceForEachContent) {
                                               int64_t(1)};
   EXPECT_EQ(std::get<double>(other->call("scale", arguments)), 5);
   EXPECT_EQ(std::get<double>(same->call("scale", arguments)), 2);
+}
+
+TEST_F(HostModule, WhatNoCallerCanReadIsNamed) {
+  spec_.cpp_files = {folder_.write("throws.cpp",
+                                   "#include <stdexcept>\n"
+                                   "struct Mine {};\nvoid f() { throw Mine(); }\n"
+                                   "void g() { throw std::logic_error(\"read\"); }\n")};
+  spec_.cpp_wrappers = {{"f", "f"}, {"g", "g"}};
+  const auto module = load_module(spec_);
+  expect_error_with(ErrorKind::type, "f: throws Mine, which is no std::exception",
+                    [&] { module->call("f", {}); });
+  EXPECT_THROW(module->call("g", {}), std::logic_error);
+}
+
+TEST_F(HostModule, OneUnusedForLongestIsForgottenAndItsUsersKeepIt) {
+  set_module_limit(1);
+  const auto module = load_module(spec_);
+  const std::weak_ptr<const Module> seen = module;
+  auto other = spec_;
+  other.markers = {"other"};
+  const std::weak_ptr<const Module> unused = load_module(other);
+  EXPECT_FALSE(unused.expired());
+  EXPECT_NE(load_module(spec_), module) << "loaded again, from disk";
+  EXPECT_TRUE(unused.expired());
+  EXPECT_EQ(std::get<int64_t>(
+                module->call("length", std::vector<ExportValue>{std::string_view("four"), true})),
+            8);
+  set_module_limit(256);
 }
 
 TEST_F(HostModule, TheCommandHasTheFlags) {

@@ -2,6 +2,7 @@
 """tc.kernel: the user's own device text, on device="simt" and its checks; on a GPU: test_kernel_gpu.py."""
 
 import copy
+import os
 import pickle
 import random
 import re
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stand_in_compiler
 
 import tensorcraft as tc
 
@@ -47,6 +49,69 @@ def test_numpy_arrays_are_computed_in_place() -> None:
     launch = k[(4, 1), (16, 16, 1), 0, None]
     launch(y, x, 2, np.int64(0))  # a kept launch; n is 0: nothing changes
     np.testing.assert_array_equal(y, 1 + 2 * x)
+
+
+MANY_KERNELS = """
+import os, resource
+import numpy as np
+import tensorcraft as tc
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+y = np.zeros(1, np.float32)
+for i in range(COUNT):
+    tc.kernel("__global__ void count(float* y) { y[0] += 1; }", "count(float* y)", device="simt", i=i)[1, 1](y)
+print(int(y[0]), len(os.listdir("/proc/self/fd")) < 20)
+"""
+
+
+@on_simt
+def test_kernels_keep_no_descriptor(tmp_path: Path) -> None:
+    count = 10_000 if os.environ.get("TC_TEST_FULL") else 100
+    path = stand_in_compiler.quick(tmp_path, 'extern "C" void user_count(float** y) { **y += 1; }')
+    program = MANY_KERNELS.replace("COUNT", str(count))
+    assert stand_in_compiler.printed(stand_in_compiler.start(program, path, tmp_path)) == f"{count} True\n"
+
+
+COLD_KERNEL = """
+import numpy as np
+import tensorcraft as tc
+y = np.zeros(1, np.float32)
+tc.kernel("__global__ void cold(float* y) { y[0] += 1; }", "cold(float* y)", device="simt")[1, 1](y)
+print(y[0])
+"""
+
+
+@on_simt
+def test_processes_that_need_a_cold_kernel_compile_it_once(tmp_path: Path) -> None:
+    path, calls = stand_in_compiler.counting(tmp_path)
+    running = [stand_in_compiler.start(COLD_KERNEL, path, tmp_path) for _ in range(4)]
+    assert [stand_in_compiler.printed(p) for p in running] == ["1.0\n"] * 4
+    assert calls.read_text() == "\n" * 2, "one process compiled and linked"
+
+
+@on_simt
+def test_what_is_thrown_and_no_exception_is_an_error_of_ours() -> None:
+    k = tc.kernel("__global__ void k(float* y) { throw 5; }", "k(float* y)", device="simt")
+    with pytest.raises(tc.errors.TensorCraftTypeError, match="k: throws int, which is no std::exception"):
+        k[1, 1](np.zeros(1, np.float32))
+
+
+@on_simt
+def test_a_table_of_addresses_is_taken() -> None:
+    parts = [np.full(4, i + 1.0, np.float32) for i in range(3)]
+    table = np.array([part.__array_interface__["data"][0] for part in parts], np.uint64)
+    text = """__global__ void sums(float* y, const uint64_t* table) {
+      for (int i = 0; i < 4; ++i) y[threadIdx.x] += ((const float*)table[threadIdx.x])[i];
+    }"""
+    k = tc.kernel(text, "sums(float* y, const uint64* table)", device="simt")
+    y = np.zeros(3, np.float32)
+    k[1, 3](y, table)
+    np.testing.assert_array_equal(y, [4, 8, 12])
+    k[1, 3](y, table.view(np.int64))
+    np.testing.assert_array_equal(y, [8, 16, 24])
+    with pytest.raises(TypeError, match="table: expected an array of uint64, got float32"):
+        k[1, 3](y, y)
+    with pytest.raises(TypeError, match="uint64 is not supported"):
+        tc.add(table, table)
 
 
 @on_simt

@@ -7,10 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+import stand_in_compiler
 
 import tensorcraft as tc
 
@@ -88,6 +90,72 @@ print([item.arch for item in tc.cache.list()])
     command = [sys.executable, "-c", program]
     running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert [p.communicate()[0] for p in running] == ["['module']\n"] * 3
+
+
+@needs_compiler
+def test_a_repeated_load_reads_no_file() -> None:
+    def seconds() -> float:
+        begin = time.perf_counter()
+        tc.load_jit(
+            "my_kernel",
+            cpp_files=[ROOT / "examples/kernels/my_kernel.cpp"],
+            cpp_wrappers=[("my_kernel", "my_kernel_of_host")],
+        )
+        return time.perf_counter() - begin
+
+    seconds()
+    # About 5 us, and 400 where all files are read; the least of many is what a busy machine leaves alone.
+    assert min(seconds() for _ in range(500)) < 60e-6
+
+
+MANY_MODULES = """
+import os, resource
+import tensorcraft as tc
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+for i in range(COUNT):
+    module = tc.load_jit("many", cpp_files=[SOURCE], cpp_wrappers=[("f", "f")], extra_cflags=[f"-DkMore={i}"])
+    assert module.f() is None
+print(len(os.listdir("/proc/self/fd")) < 20)
+"""
+
+
+@needs_compiler
+def test_modules_keep_no_descriptor(tmp_path: Path) -> None:
+    count = 10_000 if os.environ.get("TC_TEST_FULL") else 100
+    path = stand_in_compiler.quick(tmp_path, 'extern "C" void tensorcraft_export_f() {}')
+    program = MANY_MODULES.replace("COUNT", str(count)).replace("SOURCE", repr(str(write(tmp_path, "void f() {}"))))
+    assert stand_in_compiler.printed(stand_in_compiler.start(program, path, tmp_path)) == "True\n"
+
+
+@needs_compiler
+def test_what_is_thrown_and_no_exception_is_an_error_of_ours(tmp_path: Path) -> None:
+    path = write(tmp_path, "void f(int n) { throw n; }\n")
+    module = tc.load_jit("throws", cpp_files=[path], cpp_wrappers=[("f", "f")])
+    with pytest.raises(tc.errors.TensorCraftTypeError, match="f: throws int, which is no std::exception"):
+        module.f(5)
+
+
+class OnlyDlpack:
+    """An array of another framework."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+
+@needs_compiler
+def test_a_table_of_addresses_is_taken(tmp_path: Path) -> None:
+    text = """double first(const tensorcraft::TensorView& table) {
+      double sum = 0;
+      for (int64_t i = 0; i < table.size(); ++i)
+        sum += *reinterpret_cast<const float*>(table.data_as<const uint64_t>()[i]);
+      return sum;
+    }
+    """
+    module = tc.load_jit("table", cpp_files=[write(tmp_path, text)], cpp_wrappers=[("first", "first")])
+    parts = [np.full(4, i + 1.0, np.float32) for i in range(3)]
+    table = np.array([part.__array_interface__["data"][0] for part in parts], np.uint64)
+    assert module.first(table) == 6
+    assert module.first(OnlyDlpack(table)) == 6
 
 
 @needs_compiler

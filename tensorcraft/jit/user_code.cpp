@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/jit/user_code.hpp"
+
+#include "tensorcraft/core/error.hpp"
+
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string>
+#include <typeinfo>
+
+#include <cxxabi.h>
+
+namespace tensorcraft::jit {
+namespace {
+
+// Of the exception that is being handled: "int".
+std::string type_of_exception() {
+  const std::type_info* const type = abi::__cxa_current_exception_type();
+  if (!type) return "an exception of another language";
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr), &std::free);
+  return name ? name.get() : type->name();
+}
+
+}  // namespace
+
+void run_user_code(std::string_view name, const std::function<void()>& code) {
+  try {
+    code();
+  } catch (const std::exception&) {
+    throw;
+  } catch (const abi::__forced_unwind&) {  // the thread ends
+    throw;
+  } catch (...) {
+    fail(ErrorKind::type, name, ": throws ", type_of_exception(),
+         ", which is no std::exception; throw tensorcraft::Error or a std::runtime_error");
+  }
+}
+
+}  // namespace tensorcraft::jit
