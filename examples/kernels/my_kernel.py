@@ -17,11 +17,12 @@ def my_module(threads: int, *, cuda: bool) -> tc.JitModule:
         return tc.load_jit(
             "my_kernel", cpp_files=[HERE / "my_kernel.cpp"], cpp_wrappers=[("my_kernel", "my_kernel_of_host")]
         )
+    args = tc.make_cpp_args(threads)
     return tc.load_jit(
         "my_kernel",
-        str(threads),
+        *args,
         cuda_files=[HERE / "my_kernel.cu"],
-        cuda_wrappers=[("my_kernel", f"MyKernel<{tc.make_cpp_args(threads)}>::run")],
+        cuda_wrappers=[("my_kernel", f"MyKernel<{args}>::run")],
     )
 
 

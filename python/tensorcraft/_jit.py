@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from . import _tensorcraft as native
 from .errors import TensorCraftTypeError, TensorCraftValueError
@@ -99,15 +102,24 @@ def load_jit(
     return JitModule(native.load_jit(args, *lists, *flags, build_directory))
 
 
+class _CppArgs(list[str]):
+    """A list whose text joins it by ", "."""
+
+    def __str__(self) -> str:
+        return ", ".join(self)
+
+
 def _cpp_arg(value: Any) -> str:
-    if value is True or value is False:  # before int, of which bool is one
+    if isinstance(value, (bool, np.bool_)):  # before int, of which bool is one
         return "true" if value else "false"
-    if isinstance(value, float):
+    if isinstance(value, (float, np.floating)):
         if not math.isfinite(value):
             raise TensorCraftValueError(f"make_cpp_args: {value} is no number of C++; leave it to run time")
-        return value.hex()
-    if isinstance(value, (int, str)):
+        return float(value).hex()
+    if isinstance(value, str):
         return str(value)
+    if isinstance(value, (int, np.integer)):
+        return str(operator.index(value))
     try:
         dtype = native.to_dtype(value).name
     except TypeError:
@@ -115,6 +127,10 @@ def _cpp_arg(value: Any) -> str:
     return _CPP_TYPES.get(dtype, f"{dtype}_t")
 
 
-def make_cpp_args(*args: Any) -> str:
-    """Template arguments as C++ spells them, joined by ", ": bools, ints, floats (exact), texts as they are, and dtypes."""
-    return ", ".join(_cpp_arg(value) for value in args)
+def make_cpp_args(*args: Any) -> list[str]:
+    """Template arguments as C++ spells them: bools, ints, floats (exact), texts as they are, and dtypes.
+
+    Numbers of NumPy are taken as those of Python. The list is for `load_jit(name, *args, ...)`, whose module it names; its
+    text joins it by ", ": `f"MyKernel<{args}>::run"`.
+    """
+    return _CppArgs(_cpp_arg(value) for value in args)

@@ -196,16 +196,27 @@ except NotImplementedError as error:
 
 
 def test_make_cpp_args() -> None:
-    assert tc.make_cpp_args(128, 4, True) == "128, 4, true"
-    assert tc.make_cpp_args(False, -1, "Mode::fast", 0.5) == "false, -1, Mode::fast, 0x1.0000000000000p-1"
-    assert tc.make_cpp_args(tc.bfloat16, "int", np.float32, tc.int64, tc.bool_, tc.uint8) == (
-        "tensorcraft::bf16, int, float, int64_t, bool, uint8_t"
-    )
-    assert tc.make_cpp_args() == ""
+    args = tc.make_cpp_args(128, 4, True)
+    assert args == ["128", "4", "true"] and f"<{args}>" == "<128, 4, true>"
+    assert str(tc.make_cpp_args(False, -1, "Mode::fast", 0.5)) == "false, -1, Mode::fast, 0x1.0000000000000p-1"
+    assert tc.make_cpp_args(tc.bfloat16, "int", np.float32, tc.int64, tc.bool_, tc.uint8) == [
+        "tensorcraft::bf16", "int", "float", "int64_t", "bool", "uint8_t",
+    ]  # fmt: skip
+    assert tc.make_cpp_args() == [] and str(tc.make_cpp_args()) == ""
+
+
+def test_make_cpp_args_takes_numbers_of_numpy() -> None:
+    assert tc.make_cpp_args(np.int64(3), np.uint8(4), np.arange(2)[1], np.True_) == ["3", "4", "1", "true"]
+    assert tc.make_cpp_args(np.float32(0.5), np.float64(0.25)) == ["0x1.0000000000000p-1", "0x1.0000000000000p-2"]
+
+
+def test_make_cpp_args_refuses_what_cpp_has_no_text_for() -> None:
     with pytest.raises(TypeError, match="Unsupported argument type: <class 'list'>"):
         tc.make_cpp_args([1])
     with pytest.raises(ValueError, match="inf is no number of C"):
         tc.make_cpp_args(float("inf"))
+    with pytest.raises(ValueError, match="nan is no number of C"):
+        tc.make_cpp_args(np.float32("nan"))
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
