@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = 2 * x, in full CUDA C++: nvcc compiles it, so it may include what the toolkit has. The host
 // side is in the same file: it checks what it was given and launches on the current stream.
-#include "tensorcraft/core/check.hpp"
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/cuda/launch_kernel.hpp"
 
@@ -18,17 +17,16 @@ struct MyKernel {
   static void run(const tensorcraft::TensorView& out, const tensorcraft::TensorView& x) {
     namespace tc = tensorcraft;
     tc::SymbolicSize n("n");
+    tc::SymbolicDevice device;
     tc::TensorMatcher({n})
         .with_dtype<float>()
-        .with_device<tc::dlpack::kDLCUDA>()
+        .with_device<tc::dlpack::kDLCUDA>(device)
         .verify(out, "my_kernel", "out")
         .verify(x, "my_kernel", "x");
     if (n.unwrap() == 0) return;
-    const auto stream = tc::current_stream(x.device().index).handle();
-    const auto blocks = unsigned((n.unwrap() + kThreads - 1) / kThreads);
-    twice<kThreads><<<blocks, kThreads, 0, stream>>>(out.data_as<float>(), x.data_as<const float>(),
-                                                     n.unwrap());
-    tc::RuntimeDeviceCheck(cudaGetLastError());
+    const int64_t blocks = (n.unwrap() + kThreads - 1) / kThreads;
+    tc::LaunchKernel(blocks, kThreads, device.unwrap())(twice<kThreads>, out.data_as<float>(),
+                                                        x.data_as<const float>(), n.unwrap());
   }
 };
 

@@ -6,11 +6,20 @@
 
 namespace tensorcraft {
 
+void LaunchExtent::refuse() {
+  fail(ErrorKind::value,
+       "LaunchKernel: a number of blocks or threads is negative or beyond 2^32 - 1; an axis of a "
+       "grid has 1 to 2147483647 blocks");
+}
+
+StreamRef LaunchKernel::resolve_device(Device device) {
+  if (!device.is_cuda())
+    fail(ErrorKind::value, "LaunchKernel: kernels run on CUDA devices, got ", device);
+  return current_stream(device.index);
+}
+
 StreamRef LaunchKernel::resolve_device(dlpack::DLDevice device) {
-  const Device resolved = from_dlpack(device);
-  if (!resolved.is_cuda())
-    fail(ErrorKind::value, "LaunchKernel: kernels run on CUDA devices, got ", resolved);
-  return current_stream(resolved.index);
+  return resolve_device(from_dlpack(device));
 }
 
 void RuntimeDeviceCheck(int status, DebugInfo where) {

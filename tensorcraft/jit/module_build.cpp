@@ -53,7 +53,14 @@ std::string find_headers(const ModuleSpec& spec, const std::string& library) {
        " needs the headers of TensorCraft, "
        "and there is no ",
        kExportHeader, " near ", library.empty() ? "the program" : library,
-       "; build the C++ package and give its include folder in extra_include_paths");
+       "; install the wheel, which has them, or give the include folder of the C++ package in "
+       "extra_include_paths");
+}
+
+// The text of the CUDA files, in which LaunchKernel launches their functions.
+std::string cuda_text(const ModuleSpec& spec) {
+  return "#include \"tensorcraft/kernels/launch.cuh\"\n" +
+         wrapper_text(spec.cuda_files, spec.cuda_wrappers);
 }
 
 bool names_architecture(const ModuleSpec& spec) {
@@ -191,7 +198,7 @@ std::string module_key(const ModuleSpec& spec, const ModuleTools& tools) {
           .field(std::to_string(program->modified_ns));
   for (const Command& command : build_commands(spec, tools)) hash.field(text_of(command));
   hash.field(wrapper_text(spec.cpp_files, spec.cpp_wrappers));
-  hash.field(wrapper_text(spec.cuda_files, spec.cuda_wrappers));
+  hash.field(cuda_text(spec));
   for (const auto* files : {&spec.cpp_files, &spec.cuda_files})
     for (const std::string& file : *files) hash.field(content_of(file));
   return hash.hex();
@@ -205,8 +212,7 @@ CacheEntry build(const ModuleSpec& spec, const ModuleTools& tools, const std::st
   std::set<std::string> files;
   if (!spec.cpp_files.empty())
     folder.write(stem + ".cpp", wrapper_text(spec.cpp_files, spec.cpp_wrappers));
-  if (!spec.cuda_files.empty())
-    folder.write(stem + ".cu", wrapper_text(spec.cuda_files, spec.cuda_wrappers));
+  if (!spec.cuda_files.empty()) folder.write(stem + ".cu", cuda_text(spec));
   for (const Command& command : build_commands(spec, tools)) {
     if (!folder.run(command)) fail_to_build(spec, command, folder.log());
     log += join(kCommand, text_of(command), "\n");

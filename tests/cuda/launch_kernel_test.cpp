@@ -2,6 +2,8 @@
 #include "tensorcraft/cuda/launch_kernel.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/tensor_matcher.hpp"
+#include "tests/support/expect_error.hpp"
 #include "tests/support/fake_driver.hpp"
 
 #include <gtest/gtest.h>
@@ -71,7 +73,37 @@ TEST(LaunchKernel, TakesItsShapeFromAKernelConfig) {
   EXPECT_EQ(fake.launches[1].stream, config.stream);
 }
 
+// CUDA's own type for a grid, which only its compiler has.
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+TEST(LaunchKernel, TakesNumbersAndTheDeviceOfAMatcher) {
+  FakeDriver fake({FakeGpu{}, FakeGpu{}});
+  const std::byte image[4] = {};
+  const auto kernel = LoadedKernel::load(image, "tc_entry", 1);
+  SymbolicDevice device;
+  device.set_value(Device::cuda(1));
+  const Stream stream(1);
+  set_current_stream(stream);
+  const int64_t blocks = 8;
+  LaunchKernel(blocks, 128, device.unwrap())(*kernel, Params{3});
+  LaunchKernel(dim3{2, 3}, Dim3{32, 4}, device.unwrap(), 64)(*kernel, Params{3});
+  set_current_stream(StreamRef::default_stream(1));
+  ASSERT_EQ(fake.launches.size(), 2u);
+  EXPECT_EQ(fake.launches[0].stream, stream.ref().handle());
+  EXPECT_EQ(fake.launches[0].grid, (Dim3{8, 1, 1}));
+  EXPECT_EQ(fake.launches[0].block, (Dim3{128, 1, 1}));
+  EXPECT_EQ(fake.launches[1].stream, stream.ref().handle());
+  EXPECT_EQ(fake.launches[1].grid, (Dim3{2, 3, 1}));
+  EXPECT_EQ(fake.launches[1].block, (Dim3{32, 4, 1}));
+  EXPECT_EQ(fake.launches[1].shared_bytes, 64u);
+  test::expect_error_with(ErrorKind::value, "negative or beyond",
+                          [] { LaunchKernel(int64_t(1) << 32, 128, StreamRef()); });
+}
+
 TEST(LaunchKernel, RefusesADeviceThatIsNotCuda) {
+  EXPECT_THROW(LaunchKernel(1, 32, Device::simt()), Error);
   EXPECT_THROW(LaunchKernel::resolve_device({dlpack::kDLCPU, 0}), Error);
 }
 

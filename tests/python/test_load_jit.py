@@ -231,7 +231,8 @@ def test_the_example_compiles_for_a_gpu() -> None:
     with pytest.raises(ValueError, match=r"my_kernel: out: Device value \[cpu\] not in the allowed options"):
         module.my_kernel(y, y)
     if HAS_GPU:
-        x = tc.asarray(np.arange(1000, dtype=np.float32), device="cuda:0")
-        out = tc.empty_like(x)
-        module.my_kernel(out, x)
+        with tc.Stream("cuda:0"):
+            x = tc.asarray(np.arange(1000, dtype=np.float32), device="cuda:0")
+            out = tc.empty_like(x)
+            module.my_kernel(out, x)
         np.testing.assert_array_equal(out.numpy(), 2 * np.arange(1000))
