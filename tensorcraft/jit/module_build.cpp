@@ -257,10 +257,10 @@ std::vector<std::string> commands_of(const CacheEntry& entry) {
   return lines_of(entry.log, kCommand);
 }
 
-}  // namespace tensorcraft::jit
 std::vector<std::string> files_of(const CacheEntry& entry) {
   std::vector<std::string> files = lines_of(entry.log, kFile);
   for (std::string& line : files) line.erase(0, line.find(' ') + 1);
   return files;
 }
 
+}  // namespace tensorcraft::jit

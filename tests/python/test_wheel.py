@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -21,6 +22,10 @@ USE = """
 import numpy as np, tensorcraft as tc
 np.testing.assert_allclose(tc.l2_normalize(np.array([[3, 4]], np.float32), device="cpu"), [[0.6, 0.8]], rtol=1e-6)
 print(tc.__version__, tc.__file__)
+"""
+MODULE = """
+import sys, tensorcraft as tc
+print(tc.load_jit("half", cpp_files=[sys.argv[1]], cpp_wrappers=[("half", "half")]).half(3))
 """
 
 
@@ -62,6 +67,16 @@ def build_wheel(source: Path, folder: Path) -> Path:
     return wheel
 
 
+def compile_a_module(python: Path, folder: Path) -> None:
+    """Where there is a compiler: the wheel brings the headers that a module needs."""
+    if not any(map(shutil.which, ("g++", "clang++", "c++"))):
+        return
+    source = folder / "half.cpp"
+    source.write_text("double half(double x) { return x / 2; }\n", encoding="utf-8")
+    printed = run(python, "-c", MODULE, source, cwd=folder, PYTHONPATH="", TENSORCRAFT_CACHE_DIR=str(folder / "cache"))
+    assert printed == "1.5\n"
+
+
 def try_out(wheel: Path, folder: Path) -> None:
     venv.create(folder, with_pip=False)
     python = folder / "bin" / "python"
@@ -79,7 +94,8 @@ def try_out(wheel: Path, folder: Path) -> None:
     assert checks["Python package"]["finding"] == f"{version} in {site / 'tensorcraft'}"
     files = {p.name for p in (site / "tensorcraft").iterdir()}
     assert {"py.typed", "_ops.pyi", "_tensorcraft.pyi", "libtensorcraft.so.0"} <= files
-    assert not list((site / "tensorcraft").rglob("*.hpp"))
+    assert not list((site / "tensorcraft").glob("*.hpp")), "headers are in a folder of their own"
+    compile_a_module(python, folder)
     assert [name for name in files if name.startswith("libtensorcraft.so")] == ["libtensorcraft.so.0"], "the library once"
     (metadata,) = site.glob("tensorcraft-*.dist-info/METADATA")
     assert {"Summary", "License-Expression", "Description-Content-Type", "Classifier", "Keywords"} <= {
