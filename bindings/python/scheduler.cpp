@@ -21,7 +21,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -135,13 +134,8 @@ class SchedulerObject {
     std::vector<std::unique_ptr<PyStream>> taken;
     for (int i = 0; device_.is_cuda() && i < count; ++i)
       taken.push_back(std::make_unique<PyStream>(device_.index));
-    try {
-      running_ =
-          owned(std::make_unique<Running>(std::move(options), std::move(taken), device_, count));
-    } catch (const std::system_error& error) {
-      fail(ErrorKind::out_of_memory, "Scheduler: the system starts no further thread (",
-           error.what(), "); close schedulers that are done, or ask for fewer streams");
-    }
+    running_ =
+        owned(std::make_unique<Running>(std::move(options), std::move(taken), device_, count));
   }
   SchedulerObject(const SchedulerObject&) = delete;
   SchedulerObject& operator=(const SchedulerObject&) = delete;

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/log.hpp"
+#include "tensorcraft/core/start_thread.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -37,6 +38,16 @@ struct CpuExecutor::State {
   bool ending = false, woken = false;
   std::vector<std::jthread> threads;  // last: joined before the rest goes
 
+  // Sends the threads home, those too that began before another one was refused.
+  ~State() {
+    std::deque<std::pair<TaskId, Work>> dropped;  // goes after the lock
+    {
+      const std::lock_guard lock(mutex);
+      ending = true;
+      dropped.swap(queue);
+    }
+    work_or_end.notify_all();
+  }
   void run() {
     std::unique_lock lock(mutex);
     while (true) {
@@ -56,18 +67,13 @@ struct CpuExecutor::State {
 
 CpuExecutor::CpuExecutor(int threads) : state_(std::make_unique<State>()) {
   if (threads < 1) fail(ErrorKind::value, "CpuExecutor: threads must be at least 1, got ", threads);
-  for (int i = 0; i < threads; ++i) state_->threads.emplace_back([s = state_.get()] { s->run(); });
+  for (int i = 0; i < threads; ++i)
+    state_->threads.push_back(
+        start_thread("Scheduler", "close schedulers that are done, or ask for fewer streams",
+                     [s = state_.get()] { s->run(); }));
 }
 
-CpuExecutor::~CpuExecutor() {
-  std::deque<std::pair<TaskId, Work>> dropped;  // goes after the lock
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->ending = true;
-    dropped.swap(state_->queue);
-  }
-  state_->work_or_end.notify_all();
-}
+CpuExecutor::~CpuExecutor() = default;
 
 void CpuExecutor::start(TaskId id, int, Work work) {
   {

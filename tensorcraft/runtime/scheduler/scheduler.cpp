@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/interrupt.hpp"
+#include "tensorcraft/core/start_thread.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/runtime/dispatch/dispatch.hpp"
 #include "tensorcraft/runtime/memory/allocator.hpp"
@@ -75,7 +76,8 @@ Scheduler::Scheduler(Options options, std::unique_ptr<Executor> executor, Clock 
       executor_(std::move(executor)),
       source_([this] { return std::vector{item_of(statistics())}; }) {
   if (drive == Drive::thread)
-    driver_ = std::jthread([this](const std::stop_token& stop) { this->drive(stop); });
+    driver_ = start_thread("Scheduler", "close schedulers that are done",
+                           [this](const std::stop_token& stop) { this->drive(stop); });
 }
 
 Scheduler::~Scheduler() {

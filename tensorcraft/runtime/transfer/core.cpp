@@ -262,19 +262,26 @@ void Core::stage(Piece piece, Time now) {
   void* const to = fills ? piece.slot->block.data : piece.to();
   const void* const from = fills ? piece.from() : piece.slot->block.data;
   const size_t at = piece.at, bytes = piece.bytes;
-  const uint64_t tag = next_tag_++;
-  if (const Handle of = piece.of; of->request.produce || of->request.consume) {
-    staging_.emplace(tag, std::move(piece));
-    return stager_->start(tag, [=] {
+  if (const Handle of = piece.of; of->request.produce || of->request.consume)
+    return hand_over(std::move(piece), now, [=] {
       fills ? of->request.produce(to, at, bytes) : of->request.consume(from, at, bytes);
     });
-  }
   if (bytes <= options_.inline_bytes) {
     std::memcpy(to, from, bytes);
     return fills ? enqueue(lane, std::move(piece), now) : finish(std::move(piece), now);
   }
-  staging_.emplace(tag, std::move(piece));
-  stager_->start(tag, [=] { std::memcpy(to, from, bytes); });
+  hand_over(std::move(piece), now, [=] { std::memcpy(to, from, bytes); });
+}
+
+// A work that the stager does not begin is the end of its piece.
+void Core::hand_over(Piece piece, Time now, std::function<void()> work) {
+  const uint64_t tag = next_tag_++;
+  const auto at = staging_.emplace(tag, std::move(piece)).first;
+  auto error = error_of([&] { stager_->start(tag, std::move(work)); });
+  if (!error) return;
+  Piece refused = std::move(staging_.extract(at).mapped());
+  if (!refused.of->error) refused.of->error = std::move(error);
+  fail_piece(std::move(refused), now);
 }
 
 // The copy on the lane, and the mark behind it.

@@ -122,6 +122,7 @@ class Core {
   Slot* free_slot(Lane& lane);
   void begin(Lane& lane, const Handle& record, Slot* slot, Time now);
   void stage(Piece piece, Time now);
+  void hand_over(Piece piece, Time now, std::function<void()> work);
   void enqueue(Lane& lane, Piece piece, Time now);
   void wait_for_source(Lane& lane, Record& record);
   void copied(Piece piece, Time now);

@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/core/log.hpp"
+#include "tensorcraft/core/start_thread.hpp"
 #include "tensorcraft/cuda/driver.hpp"
 #include "tensorcraft/runtime/trace/trace_log.hpp"
 
@@ -234,7 +235,8 @@ TransferEngine::TransferEngine(std::unique_ptr<transfer::CopyDevice> device,
   });
   engine_->core = std::make_unique<Core>(std::move(device), std::move(stager), options);
   if (drive == Drive::thread)
-    driver_ = std::jthread([this](const std::stop_token& stop) { this->drive(stop); });
+    driver_ = start_thread("TransferEngine", "close engines and schedulers that are done",
+                           [this](const std::stop_token& stop) { this->drive(stop); });
 }
 
 TransferEngine::~TransferEngine() {

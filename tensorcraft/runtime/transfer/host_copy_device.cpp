@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/start_thread.hpp"
 #include "tensorcraft/runtime/transfer/copy_device.hpp"
 
 #include <array>
@@ -23,9 +24,12 @@ class HostLane {
   }
   void enqueue(void* to, const void* from, size_t bytes) {
     const std::lock_guard lock(mutex_);
+    // Before the copy is one of the lane's, which a later thread would make.
+    if (!thread_.joinable())
+      thread_ = start_thread("TransferEngine", "close engines and schedulers that are done",
+                             [this] { run(); });
     copies_.push_back({to, from, bytes});
     ++enqueued_;
-    if (!thread_.joinable()) thread_ = std::jthread([this] { run(); });
     changed_.notify_all();
   }
   uint64_t position() {

@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/transfer/stager.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/start_thread.hpp"
 #include "tensorcraft/core/usable_cores.hpp"
 
 #include <algorithm>
@@ -27,10 +28,21 @@ ThreadStager::~ThreadStager() {
 void ThreadStager::start(uint64_t tag, std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
+    require_thread();
     works_.emplace_back(tag, std::move(work));
-    if (threads_.size() < size_t(count_)) threads_.emplace_back([this] { run(); });
   }
   work_or_end_.notify_one();
+}
+
+// Those that there are do the work of one that is refused; the next work asks for it again.
+void ThreadStager::require_thread() {
+  if (threads_.size() == size_t(count_)) return;
+  try {
+    threads_.push_back(start_thread("TransferEngine", "close engines and schedulers that are done",
+                                    [this] { run(); }));
+  } catch (const Error&) {
+    if (threads_.empty()) throw;
+  }
 }
 
 std::vector<Stager::Done> ThreadStager::take_done() {

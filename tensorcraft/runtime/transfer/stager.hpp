@@ -24,7 +24,8 @@ class Stager {
   };
   // Called after each work, on any thread, until the stager is gone. Set before the first work.
   virtual void on_done(std::function<void()> notice) = 0;
-  // Begins a work; the tag comes back from take_done() once.
+  // Begins a work; the tag comes back from take_done() once. What it throws says that the work
+  // does not begin; the tag does not come back then.
   virtual void start(uint64_t tag, std::function<void()> work) = 0;
   // Since the last call.
   virtual std::vector<Done> take_done() = 0;
@@ -45,6 +46,7 @@ class ThreadStager final : public Stager {
 
  private:
   void run();
+  void require_thread();
 
   const int count_;
   std::function<void()> notice_;

@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/fake_driver.hpp"
+#include "tests/support/no_threads.hpp"
 
 #include <atomic>
 #include <future>
@@ -44,6 +45,14 @@ class EachExecutor : public testing::TestWithParam<bool> {
 };
 INSTANTIATE_TEST_SUITE_P(Executors, EachExecutor, testing::Bool(),
                          [](const auto& info) { return info.param ? "Cuda" : "Cpu"; });
+
+// The k-th of them for each k: tests/python/test_refusals.py.
+TEST(CpuExecutor, NeedsItsThreads) {
+  const test::NoThreads none;
+  test::expect_error_with(ErrorKind::out_of_memory,
+                          "Scheduler: the system starts no further thread",
+                          [] { const CpuExecutor refused(2); });
+}
 
 TEST_P(EachExecutor, ReportsEachTaskOnceAndWhatItFailedWith) {
   const auto executor = make();

@@ -5,6 +5,7 @@
 #include "tensorcraft/runtime/memory/tensor.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/fake_driver.hpp"
+#include "tests/support/no_threads.hpp"
 #include "tests/support/simulated_transfer.hpp"
 
 #include <gtest/gtest.h>
@@ -32,6 +33,32 @@ TEST(TransferEngine, OfADeviceThatTheLibraryUsesIsOne) {
       ErrorKind::value, [] { TransferEngine::instance(Device::cpu()); },
       "TransferEngine::instance: cpu has no engine of the library's; make one, or give a CUDA "
       "device");
+}
+
+TEST(TransferEngine, NeedsAThread) {
+  const test::NoThreads none;
+  test::expect_error_with(ErrorKind::out_of_memory,
+                          "TransferEngine: the system starts no further thread",
+                          [] { const TransferEngine refused(Device::cpu()); });
+}
+
+// The driver's thread is there, and none to fill slots, or none of the lane.
+TEST(TransferEngine, ACopyThatNoThreadCanMakeFailsAndTheNextOneWorks) {
+  constexpr size_t kBytes = 3 << 20;
+  const std::vector<char> from(kBytes, 7);
+  for (const Device device : {Device::cpu(), Device::cuda(0)}) {
+    const FakeDriver driver;
+    const Tensor to(DType::uint8, {int64_t(kBytes)}, device);
+    TransferEngine engine(device);
+    const transfer::Request request{.to = to.data(), .from = from.data(), .bytes = kBytes};
+    {
+      const test::NoThreads none;
+      test::expect_error_with(ErrorKind::out_of_memory,
+                              "TransferEngine: the system starts no further thread",
+                              [&] { engine.submit(request).wait(); });
+    }
+    engine.submit(request).wait();
+  }
 }
 
 TEST(TransferEngine, NeedsADeviceThatExists) {

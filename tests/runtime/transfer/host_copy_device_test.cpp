@@ -2,6 +2,9 @@
 // The contract (transfer_contract_test.cpp) runs over it; this is what only the device can show.
 #include "tensorcraft/runtime/transfer/copy_device.hpp"
 
+#include "tests/support/expect_error.hpp"
+#include "tests/support/no_threads.hpp"
+
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -25,6 +28,23 @@ TEST(HostCopyDevice, ALaneKeepsItsOrderAndLanesHaveNone) {
   const auto other = device->make_mark(device->lane(Direction::d2h));
   other->record(device->lane(Direction::d2h));
   EXPECT_TRUE(other->done());
+}
+
+TEST(HostCopyDevice, ACopyThatNoThreadCanMakeIsNoneOfItsLane) {
+  const auto device = host_copy_device();
+  const Request request{.direction = Direction::h2d};
+  const int one = 1, two = 2;
+  int refused = 0, copied = 0;
+  {
+    const test::NoThreads none;
+    test::expect_error_with(ErrorKind::out_of_memory,
+                            "TransferEngine: the system starts no further",
+                            [&] { device->copy(request, &refused, &one, sizeof one); });
+  }
+  device->copy(request, &copied, &two, sizeof two);
+  device->synchronize(device->lane(Direction::h2d));
+  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(copied, 2);
 }
 
 TEST(HostCopyDevice, WorkOfTheHostIsDoneWhenItReturns) {

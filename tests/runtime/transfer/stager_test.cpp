@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/transfer/stager.hpp"
 
 #include "tests/support/expect_error.hpp"
+#include "tests/support/no_threads.hpp"
 
 #include <gtest/gtest.h>
 
@@ -48,6 +49,28 @@ TEST(ThreadStager, DropsWhatHasNotBegun) {
       });
   }
   EXPECT_LT(begun, 1000);
+}
+
+TEST(ThreadStager, RefusesAWorkThatNoThreadCanDoAndDoesTheNextOne) {
+  std::atomic<int> done = 0;
+  ThreadStager stager(2);
+  const auto work = [&] { ++done; };
+  {
+    const test::NoThreads none;
+    test::expect_error_with(ErrorKind::out_of_memory,
+                            "TransferEngine: the system starts no further thread",
+                            [&] { stager.start(1, work); });
+  }
+  stager.start(2, work);
+  {
+    const test::NoThreads none;
+    stager.start(3, work);  // the one there is does it
+  }
+  while (done < 2) std::this_thread::yield();
+  std::set<uint64_t> tags;
+  while (tags.size() < 2)
+    for (const auto& [tag, error] : stager.take_done()) tags.insert(tag);
+  EXPECT_EQ(tags, (std::set<uint64_t>{2, 3}));
 }
 
 TEST(ThreadStager, NeedsAThread) {
