@@ -4,6 +4,7 @@
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/prefixes.hpp"
+#include "tensorcraft/core/with_stack.hpp"
 #include "tensorcraft/cuda/driver.hpp"
 
 #include <dlfcn.h>
@@ -178,7 +179,8 @@ Library find_library() {
 
 const Library& library() {
   // Leaked on purpose: a compilation may still run while the process exits.
-  static const Library& found = *new Library(find_library());
+  static const Library& found =
+      *new Library(with_stack("NVRTC", kAmpleStack, [] { return find_library(); }));
   return found;
 }
 
@@ -242,9 +244,11 @@ std::string nvrtc_path() { return library().path; }
 NvrtcVersion nvrtc_version() { return library().version; }
 std::span<const int> nvrtc_architectures() { return library().architectures; }
 
-NvrtcResult nvrtc_compile(const std::string& source, const std::string& name,
-                          std::span<const std::pair<const char*, const char*>> headers,
-                          std::span<const std::string> options) {
+namespace {
+
+NvrtcResult compile_here(const std::string& source, const std::string& name,
+                         std::span<const std::pair<const char*, const char*>> headers,
+                         std::span<const std::string> options) {
   const Nvrtc& n = require_library().calls;
   std::vector<const char*> names, texts, flags;
   for (const auto& [header, text] : headers) {
@@ -271,6 +275,15 @@ NvrtcResult nvrtc_compile(const std::string& source, const std::string& name,
     result.image = fetch(n, owner.program, n.cubin_size, n.cubin, "nvrtcGetCUBIN");
   }
   return result;
+}
+
+}  // namespace
+
+NvrtcResult nvrtc_compile(const std::string& source, const std::string& name,
+                          std::span<const std::pair<const char*, const char*>> headers,
+                          std::span<const std::string> options) {
+  return with_stack("NVRTC", kAmpleStack,
+                    [&] { return compile_here(source, name, headers, options); });
 }
 
 }  // namespace tensorcraft::cuda

@@ -2,6 +2,7 @@
 #include "tensorcraft/op/simt.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/with_stack.hpp"
 #include "tensorcraft/runtime/dispatch/dispatch.hpp"
 #include "tensorcraft/simt/instance.hpp"
 
@@ -31,9 +32,11 @@ const simt::InstanceList& simt_instances(const Step& step) {
   static auto* mutex = new std::mutex;
   static auto* lists = new std::map<const jit::Rung*, simt::InstanceList>;
   const std::lock_guard lock(*mutex);
-  const auto [at, is_new] = lists->try_emplace(step.kernel.rung);
-  if (is_new) at->second = find_instances(step);
-  return at->second;
+  const auto known = lists->find(step.kernel.rung);
+  if (known != lists->end()) return known->second;
+  // Each list is written out in a frame, of which the largest are tens of KiB.
+  auto found = with_stack("simt", kAmpleStack, [&] { return find_instances(step); });
+  return lists->emplace(step.kernel.rung, std::move(found)).first->second;
 }
 
 const simt::Instance* simt_instance(const Step& step) {

@@ -5,8 +5,10 @@
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/prefixes.hpp"
+#include "tensorcraft/core/with_stack.hpp"
 
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include <dlfcn.h>
@@ -80,9 +82,9 @@ void load(Library& lib) {
 // Leaked on purpose: primitives of any thread may outlive every static object.
 const Library& library() {
   static const Library* const opened = [] {
-    auto* lib = new Library;
-    load(*lib);
-    return lib;
+    auto lib = std::make_unique<Library>();
+    run_with_stack("oneDNN", kAmpleStack, [&] { load(*lib); });
+    return lib.release();
   }();
   return *opened;
 }
