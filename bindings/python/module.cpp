@@ -32,7 +32,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <new>
 #include <stdexcept>
+#include <system_error>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -41,15 +43,31 @@ namespace tensorcraft::python {
 namespace {
 
 // The exception classes are Python code (tensorcraft/errors.py); the kind's name picks one.
+void raise(ErrorKind kind, const char* text) {
+  const nb::object make = nb::module_::import_("tensorcraft.errors").attr("_make");
+  const nb::object exception = make(std::string(to_string(kind)), from_text(text));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+}
+
+// Of the C++ library: a thread or memory that the system refuses, or a file.
+ErrorKind kind_of(const std::system_error& error) {
+  const bool is_shortage = error.code() == std::errc::resource_unavailable_try_again ||
+                           error.code() == std::errc::not_enough_memory;
+  return is_shortage ? ErrorKind::out_of_memory : ErrorKind::io;
+}
+
 void register_errors() {
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::cancelled && restore_interrupt()) return;
-      const nb::object make = nb::module_::import_("tensorcraft.errors").attr("_make");
-      const nb::object exception = make(std::string(to_string(e.kind())), from_text(e.what()));
-      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+      raise(e.kind(), e.what());
+    } catch (const std::bad_alloc&) {
+      raise(ErrorKind::out_of_memory,
+            "the host has no memory left for this call; free some, or ask for less");
+    } catch (const std::system_error& e) {
+      raise(kind_of(e), e.what());
     }
   });
 }
