@@ -35,6 +35,7 @@ def run(folder: Path, *arguments: str) -> str:
         "LD_PRELOAD": str(REFUSALS),
         "OPENBLAS_NUM_THREADS": "1",
         "TENSORCRAFT_CACHE_DIR": str(folder / "cache"),
+        "TENSORCRAFT_STATUS": "1",
         "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]),
     }
     done = subprocess.run(
@@ -84,3 +85,26 @@ def test_each_thread_of_a_scheduler_and_an_engine_that_is_refused_is_named(folde
         assert "Scheduler: the system starts no further thread (" in line and "close schedulers that are done" in line
     for line in said[10:]:
         assert "TransferEngine: the system starts no further thread (" in line
+
+
+STATUS = """
+import os, time
+from pathlib import Path
+import tensorcraft as tc
+from runtime_tour import refused
+
+with refused("thread", 2, False) as calls:  # behind the scheduler's first one is that which tells of the process
+    tc.Scheduler("cpu", streams=1).close()
+assert calls.given == 1
+told = Path(os.environ["TENSORCRAFT_CACHE_DIR"]) / "status" / f"{os.getpid()}.json"
+assert not told.exists()
+with tc.Scheduler("cpu", streams=1):
+    until = time.monotonic() + 20
+    while not told.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    print(told.exists())
+"""
+
+
+def test_a_process_that_had_no_thread_to_tell_top_tells_it_later(folder: Path) -> None:
+    assert run(folder, "-c", STATUS).split() == ["True"]

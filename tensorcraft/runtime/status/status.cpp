@@ -101,11 +101,22 @@ class Writer {
     fs::create_directories(place);
     fs::permissions(place, fs::perms::owner_all);
     path_ = join(place, "/", process_.pid, kComplete);
-    std::thread([this] { write_for_ever(); }).detach();
-    std::atexit([] { of_process().end(); });
-    is_writing_ = true;
+    is_writing_ = start();
+    if (is_writing_) std::atexit([] { of_process().end(); });
   } catch (const std::exception& error) {
     give_up(error.what());
+  }
+  // A thread that is refused now is asked for again by the next source.
+  bool start() {
+    try {
+      std::thread([this] { write_for_ever(); }).detach();
+      return true;
+    } catch (const std::system_error& error) {
+      log_warn_once("status", join("status: the system starts no thread that tells it to "
+                                   "tensorcraft top: ",
+                                   error.what()));
+      return false;
+    }
   }
   void end() {
     const std::unique_lock lock(mutex_, std::try_to_lock);
