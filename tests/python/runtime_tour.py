@@ -29,7 +29,7 @@ from numpy.testing import assert_array_equal
 import tensorcraft as tc
 
 KINDS = ("thread", "map", "allocation", "open", "memory_file")
-LEAST_BYTES = 32 << 10  # smaller blocks come from what an allocator keeps
+LEAST_BYTES = 4 << 10  # smaller blocks come from what an allocator keeps
 MORE_SECONDS = 5.0  # than a stop takes when nothing is refused
 
 X = np.arange(6, dtype=np.float32)

@@ -129,7 +129,15 @@ class Writer {
     log_error(join("status: it is not told to tensorcraft top: ", why));
   }
   void write_for_ever() {
-    while (write()) std::this_thread::sleep_for(std::chrono::seconds(1));
+    while (write_if_possible()) std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  // A file that the process has no memory for now is written a second later.
+  bool write_if_possible() {
+    try {
+      return write();
+    } catch (const std::exception&) {
+      return true;
+    }
   }
   bool write() {
     const std::lock_guard lock(mutex_);
