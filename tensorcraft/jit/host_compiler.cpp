@@ -32,9 +32,14 @@ struct HostProgram {
 HostProgram make_program(const UserSource& source, const HostCompiler& compiler) {
   HostProgram program{.source = source, .name = entry_name(source), .text = host_text(source)};
   program.headers = headers_of(source, program.text);
-  program.options = {
-      "-std=c++20",          "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-math-errno",
-      "-Wno-unknown-pragmas"};
+  program.options = {"-std=c++20",
+                     "-O1",
+                     "-g1",
+                     "-fPIC",
+                     "-fvisibility=hidden",
+                     "-fno-math-errno",
+                     "-Wno-unknown-pragmas",
+                     "-fsanitize-coverage=trace-pc"};  // its steps can be interrupted
   // It tells of its accesses to functions that the race library defines.
   if (simt::is_race_library()) program.options.push_back("-fsanitize=thread");
   Sha256 hash;

@@ -179,12 +179,15 @@ bool Cluster::may_go_on() {
   return !failure_;
 }
 
+void Cluster::pause() {
+  pauses_ = true;
+  switch_fiber(self_->fiber, main_);
+}
+
 void Cluster::switch_away() {
   constexpr unsigned kSwitches = 1 << 14;  // about a millisecond
-  if (++switches_ % kSwitches == 0) [[unlikely]] {
-    pauses_ = true;
-    switch_fiber(self_->fiber, main_);
-  }
+  if (++switches_ % kSwitches == 0) [[unlikely]]
+    pause();
   if (asks_async_) [[unlikely]]
     async_->at_switch();
   for (;;) {
@@ -309,3 +312,13 @@ std::string Cluster::deadlock() const {
 
 }  // namespace simt
 }  // namespace tensorcraft
+
+// Kernels of users are compiled with -fsanitize-coverage=trace-pc, and so call this at each step
+// between two branches: one that spins can be interrupted too.
+extern "C" __attribute__((visibility("default"))) void __sanitizer_cov_trace_pc() {
+  constexpr unsigned kSteps = 1 << 20;  // some milliseconds
+  thread_local constinit unsigned steps = 0;
+  if (++steps % kSteps != 0) [[likely]]
+    return;
+  if (auto* const cluster = tensorcraft::simt::Cluster::current()) cluster->pause();
+}

@@ -114,6 +114,9 @@ class Cluster {
   // write that.
   void spin(const char* what, const SourceLine& line, bool waits_for_memory);
 
+  // Asks whether the launch should go on, and ends it if not; no other thread runs meanwhile.
+  void pause();
+
   // Shared memory of the running thread's block, at an offset that is the same in each block.
   void* static_shared(const void* key, size_t bytes, size_t align);
   void* dynamic_shared(size_t bytes);

@@ -2,6 +2,7 @@
 """Ctrl-C ends a long call soon, and what follows works; a process ends well whatever its threads compute."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,6 +52,24 @@ def test_an_interrupt_ends_a_long_call(name: str) -> None:
     assert took < 10
     assert tc.relu(np.array([-1.0, 2.0], np.float32)).tolist() == [0.0, 2.0]
     assert tc.relu(np.array([-1.0, 2.0], np.float32), device="simt").tolist() == [0.0, 2.0]
+
+
+@pytest.mark.skipif(
+    "simt" not in tc.devices() or not any(map(shutil.which, ("g++", "clang++", "c++"))),
+    reason="no SIMT device or no C++ compiler",
+)
+def test_an_interrupt_ends_a_kernel_that_spins() -> None:
+    text = "__global__ void spin(const volatile float* x) { while (x[threadIdx.x] == 0) {} }"
+    spin = tc.kernel(text, "spin(const float* x)", device="simt")
+    spin[4, 32](np.ones(32, np.float32))
+    timer = interrupt_after(0.2)
+    begin = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        spin[4, 32](np.zeros(32, np.float32))
+    took = time.perf_counter() - begin
+    timer.join()
+    assert took < 10
+    spin[4, 32](np.ones(32, np.float32))
 
 
 def test_what_a_handler_raises_is_what_is_raised() -> None:
