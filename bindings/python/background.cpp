@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "background.hpp"
 
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 
-#include <pthread.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -75,7 +75,8 @@ void wait_for_background() {
 void end_elsewhere(std::shared_ptr<void> object) { reaper()->add(std::move(object)); }
 
 void register_background(nb::module_& m) {
-  pthread_atfork(nullptr, nullptr, [] { reaper() = new Reaper; });  // its thread stays behind
+  static const auto& starts_anew [[maybe_unused]] =
+      *new InForkedChild([] { reaper() = new Reaper; });  // its thread stays behind
   m.def("wait_for_background", &wait_for_background,
         "Waits for schedulers and engines that went without close().");
 }

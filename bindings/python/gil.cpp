@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gil.hpp"
 
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 
 #include <nanobind/nanobind.h>
@@ -11,7 +12,6 @@
 #include <thread>
 #include <utility>
 
-#include <pthread.h>
 #include <unistd.h>
 
 namespace tensorcraft::python {
@@ -51,7 +51,7 @@ void stop_other_threads() {
 }  // namespace
 
 void stop_threads_at_exit() {
-  pthread_atfork(nullptr, nullptr, [] { computing = 0; });  // a child has one thread
+  static const auto& has_one_thread [[maybe_unused]] = *new InForkedChild([] { computing = 0; });
   nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(stop_other_threads));
 }
 

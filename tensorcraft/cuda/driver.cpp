@@ -2,6 +2,7 @@
 #include "tensorcraft/cuda/driver.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/cuda/launch_watcher.hpp"
 #include "tensorcraft/cuda/session.hpp"
@@ -96,13 +97,11 @@ std::string describe(const Driver& driver, int status) {
   return join(text, " (", status, ")");
 }
 
-void mark_forked() { in_forked_child.store(true, std::memory_order_relaxed); }
-
 // Starts the driver of a new session and counts its devices. Nothing here throws: what fails
 // becomes the session's problem, so that a machine without a GPU works.
 void start(Session& session, const Driver* driver) {
-  static std::once_flag registered;
-  std::call_once(registered, [] { pthread_atfork(nullptr, nullptr, mark_forked); });
+  static const auto& marks_child [[maybe_unused]] =
+      *new InForkedChild([] { in_forked_child.store(true, std::memory_order_relaxed); });
   int status = driver->init.function(0);
   if (status == kSuccess) status = driver->device_get_count.function(&session.count);
   if (status == kErrorNoDevice || (status == kSuccess && session.count == 0)) {
@@ -188,7 +187,7 @@ Session* opened_session() noexcept { return current.load(std::memory_order_acqui
 
 Session& session() {
   if (Session* opened = opened_session()) return *opened;
-  static std::mutex mutex;
+  static auto& mutex = *new ForkSafeMutex;
   const std::lock_guard lock(mutex);
   if (!opened_session()) current.store(open_session(nullptr), std::memory_order_release);
   return *opened_session();

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/core/usable_cores.hpp"
 
@@ -184,8 +185,7 @@ void forget_pool() { current_pool.store(nullptr, std::memory_order_relaxed); }
 Pool& pool() {
   Pool* existing = current_pool.load(std::memory_order_acquire);
   if (existing) return *existing;
-  static const int registered = pthread_atfork(nullptr, nullptr, forget_pool);
-  (void)registered;
+  static const auto& forgets [[maybe_unused]] = *new InForkedChild(forget_pool);
   Pool* created = new Pool;
   if (current_pool.compare_exchange_strong(existing, created, std::memory_order_acq_rel))
     return *created;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/fork.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace tensorcraft {
+
+class ForkRegistry {
+ public:
+  // Leaked: objects with static storage may go after every destructor here ran.
+  static ForkRegistry& of_process() {
+    static auto* const one = [] {
+      auto* const made = new ForkRegistry;
+      pthread_atfork([] { of_process().before(); }, [] { of_process().in_parent(); },
+                     [] { of_process().in_child(); });
+      return made;
+    }();
+    return *one;
+  }
+
+  void add(AtFork& one) {
+    const std::lock_guard lock(mutex_);
+    one.next_ = first_;
+    if (first_) first_->previous_ = &one;
+    first_ = &one;
+  }
+  void remove(AtFork& one) {
+    const std::lock_guard lock(mutex_);
+    (one.previous_ ? one.previous_->next_ : first_) = one.next_;
+    if (one.next_) one.next_->previous_ = one.previous_;
+  }
+
+ private:
+  // Nothing is held while it waits, so whatever the order in which other threads nest what they
+  // hold, they come to an end.
+  void before() {
+    constexpr std::chrono::seconds kPatience{10};
+    constexpr std::chrono::microseconds kLongestPause{1000};
+    std::chrono::microseconds pause{20};
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    for (bool is_last = false; !hold_all(is_last); pause = std::min(2 * pause, kLongestPause)) {
+      is_last = std::chrono::steady_clock::now() >= end;
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
+  // All and the registry, or nothing; `or_some`: those that can be.
+  bool hold_all(bool or_some) {
+    mutex_.lock();
+    for (AtFork* one = first_; one; one = one->next_) {
+      one->is_held_ = one->try_hold();
+      if (one->is_held_ || or_some) continue;
+      let_go();
+      return false;
+    }
+    return true;
+  }
+
+  void let_go() {
+    for (AtFork* one = first_; one; one = one->next_)
+      if (std::exchange(one->is_held_, false)) one->let_go();
+    mutex_.unlock();
+  }
+
+  void in_parent() { let_go(); }
+
+  void in_child() {
+    std::construct_at(&mutex_);
+    for (AtFork* one = first_; one;) {
+      AtFork* const next = one->next_;
+      if (std::exchange(one->is_held_, false)) one->begin_in_child();
+      one = next;
+    }
+  }
+
+  std::mutex mutex_;  // guards the list
+  AtFork* first_ = nullptr;
+};
+
+AtFork::AtFork() { ForkRegistry::of_process().add(*this); }
+AtFork::~AtFork() { ForkRegistry::of_process().remove(*this); }
+
+}  // namespace tensorcraft

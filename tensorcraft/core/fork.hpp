@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+// The one registry of what fork() must care for. A child has the thread that forked and no other,
+// so what another one held stays held there, and what it had half done stays so.
+namespace tensorcraft {
+
+// Something that forks care for from its construction to its destruction.
+class AtFork {
+ public:
+  AtFork(const AtFork&) = delete;
+  AtFork& operator=(const AtFork&) = delete;
+
+ protected:
+  AtFork();
+  ~AtFork();
+
+ private:
+  friend class ForkRegistry;
+  // Before a fork: takes it, so that no other thread is inside; false if one is.
+  virtual bool try_hold() { return true; }
+  // Undoes that, in the parent.
+  virtual void let_go() {}
+  // Instead of let_go() in the child. It takes no lock.
+  virtual void begin_in_child() {}
+
+  AtFork* previous_ = nullptr;
+  AtFork* next_ = nullptr;
+  bool is_held_ = false;
+};
+
+// A mutex that is free in every child, and what it guards is whole there: fork() waits until no
+// other thread holds it. The order in which threads nest such mutexes does not matter to a fork.
+// Who holds one waits for nothing that needs the forking thread, as the GIL: after ten seconds the
+// fork is made without it, and in the child it stays locked.
+template <class Mutex>
+class ForkSafe final : public Mutex, private AtFork {
+ private:
+  bool try_hold() override { return this->try_lock(); }
+  void let_go() override { this->unlock(); }
+  // Not unlock(): waiting threads are not there, and a shared mutex knows who locked it.
+  void begin_in_child() override { std::construct_at(static_cast<Mutex*>(this)); }
+};
+using ForkSafeMutex = ForkSafe<std::mutex>;
+
+// What a child does before fork() returns there, such as to forget threads. What the function
+// touches is guarded by a ForkSafeMutex, which it does not lock.
+class InForkedChild final : private AtFork {
+ public:
+  explicit InForkedChild(std::function<void()> function) : function_(std::move(function)) {}
+
+ private:
+  void begin_in_child() override { function_(); }
+
+  const std::function<void()> function_;
+};
+
+}  // namespace tensorcraft
