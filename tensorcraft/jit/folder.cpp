@@ -2,6 +2,7 @@
 #include "tensorcraft/jit/folder.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/log.hpp"
 
 #include <dirent.h>
@@ -16,6 +17,8 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -127,6 +130,36 @@ int open_checked(const std::string& path, std::string& problem, int& error) {
     return folder.release();
   }
   return -1;
+}
+
+// The open files of locks. A child of a fork has them too, and a lock is free once all who have its
+// file closed it: so the child does at once.
+struct LockFiles {
+  ForkSafeMutex mutex;
+  std::set<int> open;
+  const InForkedChild close_all{[this] {
+    for (const int file : open) close(file);
+    open.clear();
+  }};
+};
+LockFiles& lock_files() {
+  static auto& one = *new LockFiles;  // leaked: kernels may be compiled until the process ends
+  return one;
+}
+
+int open_lock(int folder, const std::string& name) {
+  LockFiles& all = lock_files();
+  const std::lock_guard lock(all.mutex);
+  const int file = openat(folder, name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file >= 0) all.open.insert(file);
+  return file;
+}
+
+void close_lock(int file) {
+  LockFiles& all = lock_files();
+  const std::lock_guard lock(all.mutex);
+  all.open.erase(file);
+  close(file);
 }
 
 }  // namespace
@@ -276,7 +309,7 @@ CacheFolder::Lock::Lock(CacheFolder& folder, const std::string& name,
                         std::chrono::milliseconds timeout) {
   const File directory(folder.open_folder(true));
   if (!directory) return;
-  file_ = openat(directory.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  file_ = open_lock(directory.get(), name);
   if (file_ < 0) return;
   const auto end = std::chrono::steady_clock::now() + timeout;
   auto pause = std::chrono::microseconds(500);
@@ -293,7 +326,7 @@ CacheFolder::Lock::Lock(CacheFolder& folder, const std::string& name,
 }
 
 CacheFolder::Lock::~Lock() {
-  if (file_ >= 0) close(file_);  // releases the lock
+  if (file_ >= 0) close_lock(file_);
 }
 
 }  // namespace tensorcraft::jit

@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <optional>
 #include <thread>
 
 namespace tensorcraft::jit {
@@ -160,6 +162,26 @@ TEST(CacheFolder, LockIsHeldByOneAndGivesUpAfterTheTimeOut) {
     EXPECT_TRUE(CacheFolder::Lock(folder, "other", std::chrono::milliseconds(5)).held());
   }
   EXPECT_TRUE(CacheFolder::Lock(folder, "lock", std::chrono::seconds(1)).held());
+}
+
+// A child has the file of each lock, too: here it lives until the parent has taken the lock again.
+TEST(CacheFolder, AForkedChildHoldsNoLockOfItsParent) {
+  const TemporaryFolder root;
+  CacheFolder folder(root.path());
+  std::optional<CacheFolder::Lock> lock(std::in_place, folder, "lock", std::chrono::seconds(1));
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte;
+    close(ends[1]);
+    _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  lock.reset();
+  EXPECT_TRUE(CacheFolder::Lock(folder, "lock", std::chrono::seconds(1)).held());
+  close(ends[1]);
+  waitpid(child, nullptr, 0);
+  close(ends[0]);
 }
 
 }  // namespace
