@@ -158,6 +158,7 @@ Prepared& prepared_for(const Library& lib, const GemmProblem& g) {
   thread_local std::unordered_map<Key, std::unique_ptr<Prepared>, KeyHash> cache;
   const Key key = key_of(g);
   if (const auto found = cache.find(key); found != cache.end()) return *found->second;
+  const auto making = making_primitives();
   if (cache.size() >= kMaxPrepared) cache.clear();
   auto made = std::make_unique<Prepared>(lib);
   prepare(lib, g, *made);

@@ -230,6 +230,7 @@ Prepared& prepared_for(const Library& lib, const Convolution& c, const Slice& s)
   thread_local std::unordered_map<Key, std::unique_ptr<Prepared>, KeyHash> cache;
   const Key key = key_of(c, s);
   if (const auto found = cache.find(key); found != cache.end()) return *found->second;
+  const auto making = making_primitives();
   if (cache.size() >= kMaxPrepared) cache.clear();
   auto made = std::make_unique<Prepared>(lib);
   prepare(lib, c, s, *made);

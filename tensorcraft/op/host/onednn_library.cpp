@@ -4,11 +4,14 @@
 #ifdef TENSORCRAFT_ONEDNN
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/prefixes.hpp"
 #include "tensorcraft/core/with_stack.hpp"
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include <dlfcn.h>
@@ -81,12 +84,20 @@ void load(Library& lib) {
 
 // Leaked on purpose: primitives of any thread may outlive every static object.
 const Library& library() {
-  static const Library* const opened = [] {
-    auto lib = std::make_unique<Library>();
-    run_with_stack("oneDNN", kAmpleStack, [&] { load(*lib); });
-    return lib.release();
-  }();
-  return *opened;
+  static std::atomic<const Library*> opened = nullptr;
+  if (const Library* const known = opened.load(std::memory_order_acquire)) return *known;
+  static auto& opening = *new ForkSafeMutex;
+  const std::lock_guard lock(opening);
+  if (const Library* const known = opened.load(std::memory_order_relaxed)) return *known;
+  auto made = std::make_unique<Library>();
+  run_with_stack("oneDNN", kAmpleStack, [&] { load(*made); });
+  opened.store(made.get(), std::memory_order_release);
+  return *made.release();
+}
+
+std::shared_lock<std::shared_mutex> making_primitives() {
+  static auto& mutex = *new ForkSafe<std::shared_mutex>;
+  return std::shared_lock<std::shared_mutex>(mutex);
 }
 
 }  // namespace tensorcraft::host::onednn

@@ -3,6 +3,7 @@
 #ifdef TENSORCRAFT_ONEDNN
 #include <oneapi/dnnl/dnnl.h>
 
+#include <shared_mutex>
 #include <string>
 
 namespace tensorcraft::host::onednn {
@@ -55,6 +56,10 @@ struct Library {
 
 // Opened once, by the first call.
 const Library& library();
+
+// Held while primitives are made and destroyed, by any number of threads: oneDNN keeps them behind
+// locks of its own, which stay locked in the child of a fork that did not wait.
+std::shared_lock<std::shared_mutex> making_primitives();
 
 }  // namespace tensorcraft::host::onednn
 #endif
