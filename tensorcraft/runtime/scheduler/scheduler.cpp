@@ -132,6 +132,21 @@ Work Scheduler::stoppable(TaskId id, StopFlag stopped, Work work) {
   };
 }
 
+// The threads of the parent stayed behind, and what they hold is theirs.
+void Scheduler::forget_threads() {
+  is_of_parent_ = true;
+  std::construct_at(&driver_);
+  std::construct_at(&changed_);
+  static_cast<void>(executor_.release());
+}
+
+void Scheduler::refuse_in_child() const {
+  if (is_of_parent_)
+    fail(ErrorKind::unsupported,
+         "Scheduler: it was made before this process was forked, and its threads stayed behind; "
+         "make another one here");
+}
+
 // One event, and what the machine asks for in answer.
 Actions Scheduler::step(const Event& event, Work work, OnEnd on_end) {
   std::vector<Work> dropped;  // goes after the lock
@@ -139,6 +154,7 @@ Actions Scheduler::step(const Event& event, Work work, OnEnd on_end) {
   Actions actions;
   {
     const std::lock_guard lock(mutex_);
+    refuse_in_child();
     if (closed_ && std::holds_alternative<Submit>(event))
       fail(ErrorKind::value, "Scheduler: it is closed; make another one");
     actions = core_.step(event, clock_());
@@ -235,6 +251,7 @@ void Scheduler::advance() {
 }
 
 void Scheduler::take_in() {
+  refuse_in_child();
   for (Report& report : executor_->take_reports()) {
     if (report.error)
       step(Failed{report.id, std::move(*report.error)});

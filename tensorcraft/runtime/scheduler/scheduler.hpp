@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/device.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/runtime/scheduler/core.hpp"
 #include "tensorcraft/runtime/scheduler/executor.hpp"
 #include "tensorcraft/runtime/status/status.hpp"
@@ -33,7 +34,8 @@ enum class Drive : uint8_t {
 
 // The machine of core.hpp with a clock and an executor. Tasks are handed to the executor in the
 // order in which they start. Safe for concurrent use, from within a task's work too. The destructor
-// closes it; it must not be called from a task's work. Errors are those of Core::step.
+// closes it; it must not be called from a task's work. Errors are those of Core::step. The child of
+// a fork can only destroy it and ask what was: what needs its threads fails with kind unsupported.
 class Scheduler {
  public:
   using Clock = std::function<Time()>;  // never goes back
@@ -82,8 +84,10 @@ class Scheduler {
   void begin();
   void go_on();
   void drive(const std::stop_token& stop);
+  void forget_threads();
+  void refuse_in_child() const;
 
-  mutable std::mutex mutex_;  // guards all below; not held while an executor or OnEnd is called
+  mutable ForkSafeMutex mutex_;  // guards all below; not held while an executor or OnEnd is called
   std::condition_variable_any changed_;
   Core core_;
   Clock clock_;
@@ -94,10 +98,12 @@ class Scheduler {
   bool beginning_ = false;                        // a thread hands them over
   bool poked_ = false;                            // the driver has something to look at
   bool closed_ = false;
+  bool is_of_parent_ = false;
   std::optional<Time> wake_;
   std::unique_ptr<Executor> executor_;  // its destructor may wait for work
   std::jthread driver_;
-  status::Source source_;  // ends first
+  status::Source source_;  // ends before those
+  const InForkedChild in_child_{[this] { forget_threads(); }};
 };
 
 }  // namespace tensorcraft::scheduler

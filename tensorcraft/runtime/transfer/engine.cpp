@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/transfer/engine.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/core/start_thread.hpp"
@@ -71,17 +72,30 @@ struct Transfer::Engine {
   const TransferEngine::Clock clock;
   const TransferEngine::Drive drive;
   std::string device = "a device";  // as a trace names it
-  mutable std::mutex mutex;         // guards all below; not held while a callback or a deleter runs
+  mutable ForkSafeMutex mutex;      // guards all below; not held while a callback or a deleter runs
   std::condition_variable_any poked, moved;
   bool is_poked = false;
   uint64_t seen = 0;               // Core::milestones() that were notified
   std::vector<Core::Ended> ended;  // to be told
   std::unordered_map<const Record*, std::vector<std::function<void()>>> on_end;
   std::unique_ptr<Core> core;
+  bool is_of_parent = false;
+  // The threads of the parent stayed behind, and what they hold is theirs.
+  const InForkedChild in_child{[this] {
+    is_of_parent = true;
+    std::construct_at(&poked);
+    std::construct_at(&moved);
+  }};
 
   Engine(TransferEngine::Clock clock_, TransferEngine::Drive drive_)
       : clock(std::move(clock_)), drive(drive_) {}
 
+  void refuse_in_child() const {
+    if (is_of_parent)
+      fail(ErrorKind::unsupported,
+           "TransferEngine: it was made before this process was forked, and its threads stayed "
+           "behind; make another one here");
+  }
   void pump() {
     const uint64_t before = seen;
     for (Core::Ended& one : core->pump(clock())) ended.push_back(std::move(one));
@@ -130,7 +144,9 @@ struct Transfer::Engine {
   void wait(Lock& lock, const char* call, Condition is_there) {
     constexpr std::chrono::milliseconds kSlice{20};
     constexpr std::chrono::microseconds kPause{20};
-    if (!is_there() && driven == this)
+    if (is_there()) return;
+    refuse_in_child();
+    if (driven == this)
       fail(ErrorKind::value, "TransferEngine: ", call,
            ": the engine's own thread would wait for itself; do it elsewhere");
     while (!is_there()) {
@@ -181,6 +197,7 @@ bool Transfer::cancel() const {
   if (!record_) return false;
   Engine::Lock lock(engine_->mutex);
   if (is_terminal(record_->state)) return false;
+  engine_->refuse_in_child();
   engine_->core->cancel(record_, engine_->clock());
   engine_->go_on(lock);
   return true;
@@ -191,6 +208,7 @@ void Transfer::on_end(std::function<void()> call) const {
     const std::shared_ptr<Engine> engine = engine_;  // this object may be gone once it was called
     const Engine::Lock lock(engine->mutex);
     if (!is_terminal(record_->state)) {
+      engine->refuse_in_child();
       engine->on_end[record_.get()].push_back(std::move(call));
       return;
     }
@@ -243,6 +261,11 @@ TransferEngine::~TransferEngine() {
   source_.reset();  // it asks the core
   Transfer::Engine& engine = *engine_;
   Transfer::Engine::Lock lock(engine.mutex);
+  if (engine.is_of_parent) {  // leaked: nothing ends what stayed behind
+    new std::jthread(std::move(driver_));
+    static_cast<void>(engine.core.release());
+    return;
+  }
   engine.core->cancel_queued(engine.clock());
   engine.poke();
   if (driver_.joinable()) {
@@ -264,6 +287,7 @@ TransferEngine::~TransferEngine() {
 
 Transfer TransferEngine::submit(transfer::Request request) {
   Transfer::Engine::Lock lock(engine_->mutex);
+  engine_->refuse_in_child();
   Transfer made(engine_, engine_->core->submit(std::move(request), engine_->clock()));
   engine_->go_on(lock);
   return made;
@@ -271,6 +295,7 @@ Transfer TransferEngine::submit(transfer::Request request) {
 
 void TransferEngine::advance() {
   Transfer::Engine::Lock lock(engine_->mutex);
+  engine_->refuse_in_child();
   engine_->go_on(lock);
 }
 

@@ -71,7 +71,8 @@ inline Transfer::Awaiter Transfer::operator co_await() const { return {*this}; }
 // Copies between the host, a device and another one, on streams of its own, beside the caller's
 // work: by priority, then in order, within the limits of each direction. Pageable memory goes
 // through a ring of page-locked slots, filled and emptied by threads while other slots are copied.
-// Safe for concurrent use. The destructor cancels what is queued and waits for the rest.
+// Safe for concurrent use. The destructor cancels what is queued and waits for the rest. The child
+// of a fork can only destroy it: what needs its threads fails with kind unsupported.
 class TransferEngine {
  public:
   using Clock = std::function<transfer::Time()>;  // never goes back

@@ -6,6 +6,7 @@
 #include "tensorcraft/runtime/dispatch/dispatch.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/fake_driver.hpp"
+#include "tests/support/forked_child.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -381,6 +382,31 @@ TEST(SchedulerThread, WorkAndEndsMaySubmitWork) {
       {.id = 1}, [&](StreamRef) { scheduler.submit({.id = 2}, kNothing, ends.tell()); },
       [&](const TaskStatus&) { scheduler.submit({.id = 3}, kNothing, ends.tell()); });
   EXPECT_EQ(ends.wait(2).size(), 2u);
+}
+
+TEST(SchedulerShell, AForkedChildCanDestroyIt) {
+  if (!kForksWork) GTEST_SKIP() << "ThreadSanitizer";
+  auto scheduler = std::make_unique<Scheduler>(Options{}, std::make_unique<CpuExecutor>(2));
+  EXPECT_EQ(scheduler->submit({.id = 1}, kNothing).verdict, Verdict::admit);
+  EXPECT_EQ(scheduler->wait(1).state, TaskState::completed);
+  const auto is_refused = [&](auto call) {
+    try {
+      call();
+      return false;
+    } catch (const Error& error) {
+      return error.kind() == ErrorKind::unsupported;
+    }
+  };
+  EXPECT_EQ(test::in_child([&] {
+              bool right = scheduler->statistics().completed == 1;
+              right &= is_refused([&] { scheduler->submit({.id = 2}, kNothing); });
+              right &= is_refused([&] { scheduler->wait(1); });
+              scheduler->close();
+              scheduler.reset();
+              return right ? 0 : 1;
+            }),
+            0);
+  EXPECT_EQ(scheduler->submit({.id = 3}, kNothing).verdict, Verdict::admit);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "tests/support/expect_error.hpp"
 #include "tests/support/fake_driver.hpp"
 #include "tests/support/no_threads.hpp"
+#include "tests/support/forked_child.hpp"
 #include "tests/support/simulated_transfer.hpp"
 
 #include <gtest/gtest.h>
@@ -212,6 +213,36 @@ TEST_F(DrivenByCallers, ARecordedStreamIsRefused) {
       },
       "the stream is recorded");
   sim_.end_recording(stream);
+}
+
+TEST(TransferEngine, AForkedChildCanDestroyItAndWaitsForNothingOfIt) {
+  if (!kForksWork) GTEST_SKIP() << "ThreadSanitizer";
+  const std::vector<char> from(size_t(1) << 20);
+  std::vector<char> to(from.size());
+  const transfer::Request request{.to = to.data(), .from = from.data(), .bytes = from.size()};
+  transfer::Options options;
+  options.limits(Direction::h2d).bytes_per_second = 1 << 20;
+  auto engine = std::make_unique<TransferEngine>(Device::cpu(), options);
+  engine->submit(request);
+  const Transfer late = engine->submit(request);
+  const auto is_refused = [](auto call) {
+    try {
+      call();
+      return false;
+    } catch (const Error& error) {
+      return error.kind() == ErrorKind::unsupported;
+    }
+  };
+  EXPECT_EQ(test::in_child([&] {
+              bool right = !late.done();
+              right &= is_refused([&] { late.wait(); });
+              right &= is_refused([&] { late.cancel(); });
+              right &= is_refused([&] { late.on_end([] {}); });
+              right &= is_refused([&] { engine->submit(request); });
+              engine.reset();
+              return right ? 0 : 1;
+            }),
+            0);
 }
 
 }  // namespace
