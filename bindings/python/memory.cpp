@@ -4,6 +4,7 @@
 #include "gil.hpp"
 #include "graph.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/cuda/device.hpp"
 
 #include <mutex>
@@ -16,7 +17,7 @@ namespace {
 
 // Decrements that wait for the GIL. Leaked on purpose: deleters may run during exit.
 struct Pending {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::vector<PyObject*> objects;
   bool scheduled = false;
 };
@@ -36,8 +37,8 @@ int run_pending(void*) {
   return 0;
 }
 
-std::mutex& transfers_mutex() {
-  static auto* one = new std::mutex;  // leaked on purpose: tensors may go during exit
+ForkSafeMutex& transfers_mutex() {
+  static auto* one = new ForkSafeMutex;  // leaked on purpose: tensors may go during exit
   return *one;
 }
 

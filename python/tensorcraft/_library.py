@@ -13,6 +13,15 @@ from ._registry import Operator
 _adding = threading.Lock()
 
 
+def _add_anew() -> None:
+    """Frees the lock in a forked child: the thread that held it stayed behind."""
+    global _adding
+    _adding = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_add_anew)
+
+
 def add_library(path: str | os.PathLike[str]) -> dict[str, Operator]:
     """Loads a shared library of operators and gives them by name; from then on they are in `tc.ops()` too.
 

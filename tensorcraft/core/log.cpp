@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/log.hpp"
 
+#include "tensorcraft/core/fork.hpp"
+
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
@@ -36,10 +38,11 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::off;
 }
 
-// Leaked, so that destructors of other globals can still log; made at the first message.
+// Leaked, so that destructors of other globals can still log; made at the first message. Its sink
+// has no lock of its own, as none of another library is free in the child of a fork.
 spdlog::logger& logger() {
   static spdlog::logger* const instance = [] {
-    auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    auto sink = std::make_shared<spdlog::sinks::stderr_sink_st>();
     auto made = std::make_unique<spdlog::logger>("tensorcraft", std::move(sink));
     made->set_level(to_spdlog(configured_level()));
     made->flush_on(spdlog::level::warn);
@@ -51,13 +54,15 @@ spdlog::logger& logger() {
 void write(LogLevel level, std::string_view text) noexcept {
   if (!log_enabled(level)) return;
   try {
+    static auto& mutex = *new ForkSafeMutex;
+    const std::lock_guard lock(mutex);
     logger().log(to_spdlog(level), spdlog::string_view_t(text.data(), text.size()));
   } catch (...) {  // a message that cannot be written is lost
   }
 }
 
 bool first_time(std::string_view key) {
-  static std::mutex& mutex = *new std::mutex;
+  static auto& mutex = *new ForkSafeMutex;
   static auto& seen = *new std::set<std::string, std::less<>>;
   const std::lock_guard lock(mutex);
   return seen.emplace(key).second;

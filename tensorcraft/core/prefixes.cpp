@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/prefixes.hpp"
 
+#include "tensorcraft/core/fork.hpp"
+
 #include <algorithm>
 #include <mutex>
 
@@ -12,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Added {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::vector<fs::path> paths;
 };
 Added& added = *new Added;  // leaked: asked for until the process ends

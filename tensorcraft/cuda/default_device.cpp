@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/session.hpp"
@@ -13,7 +14,7 @@ namespace tensorcraft {
 namespace {
 
 struct Choice {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::optional<Device> device;
   std::string fallback;  // what is warned of if the CPU was chosen and nobody asked for it
   std::atomic<bool> must_warn = false;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/cuda/launch_watcher.hpp"
 
+#include "tensorcraft/core/fork.hpp"
+
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
@@ -12,7 +14,7 @@ namespace {
 constinit std::atomic<LaunchWatcher*> watcher_now = nullptr;
 
 struct Names {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::unordered_map<const void*, std::string> of;
 };
 Names& names() {

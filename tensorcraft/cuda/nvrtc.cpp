@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/prefixes.hpp"
 #include "tensorcraft/core/with_stack.hpp"
 #include "tensorcraft/cuda/driver.hpp"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 
 namespace tensorcraft::cuda {
 namespace {
@@ -179,6 +181,9 @@ Library find_library() {
 
 const Library& library() {
   // Leaked on purpose: a compilation may still run while the process exits.
+  // The lock is for forks: the child of one cannot wait for a thread that opens the library.
+  static auto& mutex = *new ForkSafeMutex;
+  const std::lock_guard lock(mutex);
   static const Library& found =
       *new Library(with_stack("NVRTC", kAmpleStack, [] { return find_library(); }));
   return found;

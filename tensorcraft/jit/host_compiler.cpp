@@ -3,10 +3,12 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/version.hpp"
 #include "tensorcraft/jit/cache.hpp"
 #include "tensorcraft/jit/compiler.hpp"
+#include "tensorcraft/jit/flights.hpp"
 #include "tensorcraft/jit/recently_used.hpp"
 #include "tensorcraft/jit/work_folder.hpp"
 
@@ -118,7 +120,8 @@ SharedKernel load(const HostProgram& program, const std::string& image) {
 }
 
 struct HostKernels {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
+  Flights<const UserSource*> flights;
   RecentlyUsed<const UserSource*, SharedKernel> loaded{1024};
   HostCounters counters;
   DiskCache disk{config().cache_dir, size_t(config().cache_limit_bytes)};
@@ -128,12 +131,23 @@ HostKernels& host_kernels() {
   return *all;
 }
 
+void count(HostKernels& all, long HostCounters::* what) {
+  const std::lock_guard lock(all.mutex);
+  ++(all.counters.*what);
+}
+
+SharedKernel from_memory(HostKernels& all, const UserSource& source) {
+  const std::lock_guard lock(all.mutex);
+  const SharedKernel* const known = all.loaded.find(&source);
+  return known ? *known : nullptr;
+}
+
 SharedKernel from_disk(HostKernels& all, const HostProgram& program) {
   const auto entry = all.disk.load(program.key, kArch);
   if (!entry) return nullptr;
   try {
     SharedKernel kernel = load(program, entry->image);
-    ++all.counters.disk_hits;
+    count(all, &HostCounters::disk_hits);
     return kernel;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::compile) throw;
@@ -142,7 +156,7 @@ SharedKernel from_disk(HostKernels& all, const HostProgram& program) {
   }
 }
 
-SharedKernel find(HostKernels& all, const UserSource& source) {
+SharedKernel load_or_compile(HostKernels& all, const UserSource& source) {
   const auto compiler = find_host_compiler(config().search_path);
   if (!compiler)
     fail(ErrorKind::unsupported, "kernel: ", source.signature.name,
@@ -153,7 +167,7 @@ SharedKernel find(HostKernels& all, const UserSource& source) {
   const auto held = all.disk.lock(program.key, kLockTimeout);
   if (SharedKernel kernel = from_disk(all, program)) return kernel;  // another process compiled it
   const CacheEntry entry = compile(program, *compiler);
-  ++all.counters.compiles;
+  count(all, &HostCounters::compiles);
   SharedKernel kernel = load(program, entry.image);
   all.disk.store(program.key, entry);
   return kernel;
@@ -168,10 +182,12 @@ std::optional<HostCompiler> find_host_compiler(std::string_view search_path) {
 
 std::shared_ptr<const HostKernel> host_kernel(const UserSource& source) {
   HostKernels& all = host_kernels();
+  if (SharedKernel known = from_memory(all, source)) return known;
+  const Flights<const UserSource*>::Flight alone(all.flights, &source);
+  if (SharedKernel known = from_memory(all, source)) return known;
+  SharedKernel kernel = load_or_compile(all, source);
   std::list<SharedKernel> gone;  // unloaded without the lock
   const std::lock_guard lock(all.mutex);
-  if (const SharedKernel* const known = all.loaded.find(&source)) return *known;
-  SharedKernel kernel = find(all, source);
   all.loaded.put(&source, kernel, gone);
   return kernel;
 }

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/cuda/driver.hpp"
@@ -45,7 +46,7 @@ struct SlotHash {
 
 // Every thread's hits: written by that thread alone, so that a hit shares no cache line.
 struct HitCounts {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::set<const std::atomic<long>*> threads;
   long ended_threads = 0;
 };
@@ -79,7 +80,7 @@ class KernelMap {
   void forget(const Slot& slot, uint64_t ticket);
   void evict_beyond_limit();
 
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   Rows rows_;
   std::unordered_map<Slot, Rows::iterator, SlotHash> index_;
   size_t limit_ = 4096;
@@ -143,7 +144,7 @@ std::future<void> start_context(int device) {
 // A line for each kernel, which `tensorcraft cache export --recorded` reads.
 void note(const Program& program) {
   if (config().kernel_record.empty()) return;
-  static auto& mutex = *new std::mutex;
+  static auto& mutex = *new ForkSafeMutex;
   const std::lock_guard lock(mutex);
   std::ofstream record(config().kernel_record, std::ios::app);
   record << join(program.key, " ", program.signature, "\n") << std::flush;

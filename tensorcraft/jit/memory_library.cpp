@@ -2,6 +2,7 @@
 #include "tensorcraft/jit/memory_library.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/version.hpp"
 #include "tensorcraft/simt/launch.hpp"
 
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 #include <utility>
 
 #include <dlfcn.h>
@@ -18,6 +20,13 @@
 
 namespace tensorcraft::jit {
 namespace {
+
+// Held while the loader is changed, whose own lists a fork in the middle would leave half done.
+// Recursive, as what a library does when it is loaded may load another.
+std::recursive_mutex& loading() {
+  static auto& one = *new ForkSafe<std::recursive_mutex>;
+  return one;
+}
 
 // A path of a descriptor that no library had before. The loader takes a library of an equal path
 // for loaded, and descriptors are used again: so each has other repetitions of "/" and "./", the
@@ -45,6 +54,7 @@ MemoryLibrary::MemoryLibrary(const std::string& name, std::string_view image, st
     }
     done += size_t(n);
   }
+  const std::lock_guard alone(loading());
   handle_ = dlopen(unique_path(file_).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_) {
     if (!simt::is_race_library()) ::close(std::exchange(file_, -1));
@@ -59,6 +69,7 @@ MemoryLibrary::MemoryLibrary(const std::string& name, std::string_view image, st
 void* MemoryLibrary::symbol(const std::string& name) const { return dlsym(handle_, name.c_str()); }
 
 void MemoryLibrary::close() {
+  const std::lock_guard alone(loading());
   if (handle_) dlclose(handle_);
   if (file_ >= 0) ::close(file_);
   handle_ = nullptr;

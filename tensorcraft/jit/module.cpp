@@ -3,9 +3,11 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/nearest.hpp"
 #include "tensorcraft/jit/cache.hpp"
 #include "tensorcraft/jit/file_stamp.hpp"
+#include "tensorcraft/jit/flights.hpp"
 #include "tensorcraft/jit/memory_library.hpp"
 #include "tensorcraft/jit/module_build.hpp"
 #include "tensorcraft/jit/recently_used.hpp"
@@ -83,8 +85,8 @@ constexpr size_t kModules = 256;
 
 // Modules by key, and by the text of a spec, which takes no file to be read.
 struct Modules {
-  std::mutex mutex;
-  std::map<std::string, std::shared_ptr<std::mutex>> flights;
+  ForkSafeMutex mutex;
+  Flights<std::string> flights;
   RecentlyUsed<std::string, std::shared_ptr<const Loaded>> loaded{kModules};
   RecentlyUsed<std::string, std::shared_ptr<const Remembered>> remembered{kModules};
   ModuleCounters counters;
@@ -99,34 +101,6 @@ Modules& modules() {
 struct Gone {
   std::list<std::shared_ptr<const Loaded>> loaded;
   std::list<std::shared_ptr<const Remembered>> remembered;
-};
-
-// While a module is made, equal calls wait in the constructor.
-class Flight {
- public:
-  Flight(Modules& all, const std::string& key) : all_(all), key_(key) {
-    {
-      const std::lock_guard lock(all_.mutex);
-      auto& known = all_.flights[key_];
-      if (!known) known = std::make_shared<std::mutex>();
-      alone_ = known;
-    }
-    alone_->lock();
-  }
-  ~Flight() {
-    alone_->unlock();
-    const std::lock_guard lock(all_.mutex);
-    alone_.reset();
-    const auto at = all_.flights.find(key_);
-    if (at->second.use_count() == 1) all_.flights.erase(at);  // nobody waits
-  }
-  Flight(const Flight&) = delete;
-  Flight& operator=(const Flight&) = delete;
-
- private:
-  Modules& all_;
-  const std::string& key_;
-  std::shared_ptr<std::mutex> alone_;
 };
 
 std::shared_ptr<const Module> open(const ModuleSpec& spec, const CacheEntry& entry) {
@@ -242,7 +216,7 @@ void remember(Modules& all, const std::string& text, const ModuleSpec& spec,
 // The module of a key, whose files are read to see whether it is fresh.
 std::shared_ptr<const Loaded> find_or_load(Modules& all, const ModuleSpec& spec,
                                            const ModuleTools& tools, const std::string& key) {
-  const Flight alone(all, key);
+  const Flights<std::string>::Flight alone(all.flights, key);
   std::shared_ptr<const Loaded> known;
   {
     const std::lock_guard lock(all.mutex);

@@ -2,6 +2,7 @@
 #include "tensorcraft/jit/source.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 
 #include <map>
@@ -13,7 +14,7 @@ namespace {
 using HeaderMap = std::map<std::string, std::shared_ptr<const Header>, std::less<>>;
 
 struct Table {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   HeaderMap headers;
   std::map<std::string, std::shared_ptr<const HeaderSet>, std::less<>> closures;
 };

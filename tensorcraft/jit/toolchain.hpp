@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/cuda/nvrtc.hpp"
 #include "tensorcraft/jit/folder.hpp"
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,7 +48,7 @@ class ToolchainSource {
   void write_memo(const Toolchain& toolchain);
 
   CacheFolder& folder_;
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::optional<Toolchain> known_;
   bool confirmed_ = false;
 };

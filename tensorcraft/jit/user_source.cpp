@@ -2,6 +2,7 @@
 #include "tensorcraft/jit/user_source.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/device/ptx/begin_kernel.h"
 
@@ -234,7 +235,7 @@ const Rung& rung_of(UserSource source) {
     UserSource source;
     Rung rung;
   };
-  static auto* const mutex = new std::mutex;
+  static auto* const mutex = new ForkSafeMutex;
   static auto* const all = new std::map<std::string, Kept>;
   const std::lock_guard lock(*mutex);
   const auto [at, is_new] = all->try_emplace(content.hex());

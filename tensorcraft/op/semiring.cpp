@@ -2,6 +2,7 @@
 #include "tensorcraft/op/semiring.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/jit/source.hpp"
 #include "tensorcraft/op/expression/text.hpp"
@@ -41,7 +42,7 @@ std::string device_text(const jit::Rung& rung, const SemiringProgram& semiring) 
 }
 
 struct KnownRungs {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::map<std::pair<const jit::Rung*, std::string>, jit::Rung> all;
 };
 

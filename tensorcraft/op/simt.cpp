@@ -2,6 +2,7 @@
 #include "tensorcraft/op/simt.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/with_stack.hpp"
 #include "tensorcraft/runtime/dispatch/dispatch.hpp"
 #include "tensorcraft/simt/instance.hpp"
@@ -29,7 +30,7 @@ simt::InstanceList find_instances(const Step& step) {
 
 const simt::InstanceList& simt_instances(const Step& step) {
   // Leaked: operators may run until the process ends.
-  static auto* mutex = new std::mutex;
+  static auto* mutex = new ForkSafeMutex;
   static auto* lists = new std::map<const jit::Rung*, simt::InstanceList>;
   const std::lock_guard lock(*mutex);
   const auto known = lists->find(step.kernel.rung);

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/core/version.hpp"
@@ -103,8 +104,9 @@ class Table {
   }
 
  private:
+  using SharedMutex = ForkSafe<std::shared_mutex>;
   // The lock, once the device's database is in the table.
-  std::shared_lock<std::shared_mutex> read(const DeviceInfo& device) {
+  std::shared_lock<SharedMutex> read(const DeviceInfo& device) {
     std::shared_lock lock(mutex_);
     while (!devices_.contains(device.name)) {
       lock.unlock();
@@ -133,7 +135,7 @@ class Table {
     for (auto& one : known_of) one = Known::nothing_read;
   }
 
-  std::shared_mutex mutex_;
+  SharedMutex mutex_;
   std::map<std::string, Operators, std::less<>> devices_;
 };
 
@@ -188,7 +190,7 @@ uint64_t tuned_generation() { return generation_now.load(std::memory_order_relax
 std::string version_of(std::span<const VariantInfo> variants) {
   // Of device code that is in the library's data, so it is hashed once for each list of variants.
   static auto& versions = *new std::map<std::string, std::string>;
-  static auto& mutex = *new std::mutex;
+  static auto& mutex = *new ForkSafeMutex;
   std::string names(version());
   for (const VariantInfo& v : variants) names.append(" ").append(v.name).append(":").append(v.file);
   const std::lock_guard lock(mutex);

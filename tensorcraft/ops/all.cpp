@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/all.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/nearest.hpp"
 #include "tensorcraft/core/version.hpp"
 #include "tensorcraft/ops/registry.hpp"
@@ -31,7 +32,11 @@ const op::OperatorList& own_operators() {
 
 // Null: nothing was added. Lists before the last one are leaked too, as callers may read them.
 constinit std::atomic<const op::OperatorList*> extended = nullptr;
-constinit std::mutex adding;
+
+std::mutex& adding() {
+  static auto& one = *new ForkSafeMutex;
+  return one;
+}
 
 const op::Operator* find(const op::OperatorList& all, std::string_view name) {
   for (const op::Operator* o : all) {
@@ -62,7 +67,7 @@ const op::OperatorList& operators() {
 }
 
 void add_operators(const op::OperatorList& added) {
-  const std::lock_guard lock(adding);
+  const std::lock_guard lock(adding());
   auto all = std::make_unique<op::OperatorList>(operators());
   for (const op::Operator* o : added) {
     if (std::ranges::find(*all, o) != all->end()) continue;

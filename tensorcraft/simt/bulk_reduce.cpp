@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/simt/bulk.hpp"
 
@@ -10,7 +11,11 @@
 namespace tensorcraft::simt {
 namespace {
 
-std::mutex reducing;  // blocks on other OS threads reduce into the same memory
+// Blocks on other OS threads reduce into the same memory.
+std::mutex& reducing() {
+  static auto& one = *new ForkSafeMutex;
+  return one;
+}
 
 template <class T>
 T combine_integers(Reduce op, T a, T b) {
@@ -101,7 +106,7 @@ bool can_reduce(Reduce op, ReduceType type) {
 }
 
 void reduce(Reduce op, ReduceType type, void* to, const void* from, size_t bytes) {
-  const std::lock_guard lock(reducing);
+  const std::lock_guard lock(reducing());
   switch (type) {
     case ReduceType::u32:
     case ReduceType::b32:

@@ -2,6 +2,7 @@
 #include "tensorcraft/simt/fiber.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 
 #include <boost/context/detail/fcontext.hpp>
 
@@ -115,18 +116,21 @@ void Stacks::reset() {
 
 namespace {
 constexpr size_t kKept = 8;  // sets of stacks; a launch takes one for each OS thread
-std::mutex kept_mutex;
+struct Kept {
+  ForkSafeMutex mutex;
+  std::vector<std::unique_ptr<Stacks>> all;
+};
 // Leaked: kernels may run while static objects are destroyed.
-std::vector<std::unique_ptr<Stacks>>& kept_stacks() {
-  static auto* const all = new std::vector<std::unique_ptr<Stacks>>;
-  return *all;
+Kept& kept() {
+  static auto& one = *new Kept;
+  return one;
 }
 }  // namespace
 
 std::unique_ptr<Stacks> borrow_stacks(size_t count, size_t bytes) {
   {
-    const std::lock_guard lock(kept_mutex);
-    auto& all = kept_stacks();
+    const std::lock_guard lock(kept().mutex);
+    auto& all = kept().all;
     for (auto& stacks : all)
       if (stacks->count() >= count && stacks->bytes() == bytes) {
         std::swap(stacks, all.back());
@@ -140,8 +144,8 @@ std::unique_ptr<Stacks> borrow_stacks(size_t count, size_t bytes) {
 
 void return_stacks(std::unique_ptr<Stacks> stacks) {
   stacks->reset();
-  const std::lock_guard lock(kept_mutex);
-  auto& all = kept_stacks();
+  const std::lock_guard lock(kept().mutex);
+  auto& all = kept().all;
   if (all.size() == kKept) all.erase(all.begin());
   all.push_back(std::move(stacks));
 }

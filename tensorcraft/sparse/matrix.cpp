@@ -2,6 +2,7 @@
 #include "tensorcraft/sparse/matrix.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/csr.hpp"
@@ -59,15 +60,20 @@ Compressed converted(const Compressed& from, int64_t other) {
 // rows and cols are those of the matrix that was made first.
 struct SparseMatrix::State {
   int64_t rows, cols;
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::unique_ptr<const Compressed> by_rows, by_columns;  // either is made from the other
 
   const Compressed& by(bool is_rows) {
-    const std::lock_guard lock(mutex);
     auto& wanted = is_rows ? by_rows : by_columns;
     const auto& other = is_rows ? by_columns : by_rows;
-    if (!wanted)
-      wanted = std::make_unique<const Compressed>(converted(*other, is_rows ? rows : cols));
+    {
+      const std::lock_guard lock(mutex);
+      if (wanted) return *wanted;
+    }
+    // Without the lock, since it is long; of two threads that do it the first one's stays.
+    auto made = std::make_unique<const Compressed>(converted(*other, is_rows ? rows : cols));
+    const std::lock_guard lock(mutex);
+    if (!wanted) wanted = std::move(made);
     return *wanted;
   }
 };

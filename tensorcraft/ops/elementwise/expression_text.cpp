@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/jit/source.hpp"
 #include "tensorcraft/op/expression/text.hpp"
@@ -31,7 +32,7 @@ struct KnownText {
   ExpressionRungs rungs;
 };
 struct KnownTexts {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::map<std::string, KnownText> all;
 };
 KnownTexts& known_texts() {

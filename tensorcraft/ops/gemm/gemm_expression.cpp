@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/gemm/gemm_expression.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/nearest.hpp"
 #include "tensorcraft/jit/source.hpp"
@@ -77,7 +78,7 @@ std::string device_text(const jit::Rung& rung, const SumExpression& e) {
 
 // Rungs of one file have the same text, but functions of their own.
 struct KnownRungs {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::map<std::pair<const jit::Rung*, std::string>, jit::Rung> all;
 };
 

@@ -22,7 +22,7 @@ Controller::Lane& Controller::lane_of(StreamRef stream) {
 
 bool Controller::admit(StreamRef stream) {
   if (!limits_.load(std::memory_order_acquire)) return false;
-  std::unique_lock lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     Lane& lane = lane_of(stream);
     const auto is_full = [&] {

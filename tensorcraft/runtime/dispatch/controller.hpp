@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/cuda/stream.hpp"
 #include "tensorcraft/runtime/memory/memory_device.hpp"
 
@@ -76,7 +77,7 @@ class Controller {
 
   const MakeMark make_mark_;
   std::atomic<bool> limits_ = false;  // a stream has one, or had one
-  mutable std::mutex mutex_;          // guards all below
+  mutable ForkSafeMutex mutex_;       // guards all below
   std::condition_variable changed_;
   Lanes lanes_;
   std::map<int, std::vector<std::shared_ptr<memory::Mark>>> idle_;  // by device

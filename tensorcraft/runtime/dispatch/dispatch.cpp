@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/dispatch/dispatch.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"
 #include "tensorcraft/cuda/launch_watcher.hpp"
@@ -82,8 +83,8 @@ class Dispatcher final : public cuda::LaunchWatcher {
 
   Recorder recorder;
   Controller controller{make_mark};
-  std::mutex mutex;  // guards both below
-  int users = 0;     // tasks, limits, and what records
+  ForkSafeMutex mutex;  // guards both below
+  int users = 0;        // tasks, limits, and what records
   bool records = false, limits = false;
 };
 

@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/memory/pool.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/runtime/memory/hold.hpp"
 
@@ -40,7 +41,7 @@ void log_failure(const char* what) noexcept {
 
 // Every pool of the process. Leaked: pools with static storage may end after it would.
 struct Pools {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::vector<MemoryPool*> all;
 };
 Pools& pools() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/runtime/memory/allocator.hpp"
 #include "tensorcraft/runtime/memory/block.hpp"
 #include "tensorcraft/runtime/memory/eviction.hpp"
@@ -9,7 +10,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -149,7 +149,7 @@ class MemoryPool final : public Allocator {
   const std::unique_ptr<memory::MemoryDevice> device_;
   Allocator* const host_;
   const size_t total_bytes_;
-  mutable std::mutex mutex_;  // guards all below but gone_
+  mutable ForkSafeMutex mutex_;  // guards all below but gone_
   size_t quota_;
   memory::Timeline timeline_;
   memory::Heap heap_;

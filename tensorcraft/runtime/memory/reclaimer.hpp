@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/fork.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace tensorcraft {
@@ -38,7 +39,7 @@ class Reclaimers {
  private:
   std::vector<std::shared_ptr<Reclaimer>> alive();
 
-  std::mutex mutex_;  // not held while a reclaimer is asked
+  ForkSafeMutex mutex_;  // not held while a reclaimer is asked
   std::vector<std::weak_ptr<Reclaimer>> all_;
 };
 

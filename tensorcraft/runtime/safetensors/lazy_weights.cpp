@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/safetensors/lazy_weights.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 
 #include <algorithm>
@@ -40,7 +41,7 @@ class LazyWeights::State final : public Reclaimer {
 
   Resource get(std::string_view name) {
     const auto bytes = int64_t(file.info(name).nbytes());
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     Slot& slot = slots_[std::string(name)];
     slot.last_use = std::chrono::steady_clock::now();
     wait_while_loading(slot, lock);
@@ -112,7 +113,16 @@ class LazyWeights::State final : public Reclaimer {
     bool is_idle() const { return resource && resource.use_count() == 1; }
   };
 
-  void wait_while_loading(const Slot& slot, std::unique_lock<std::mutex>& lock) {
+  using Lock = std::unique_lock<std::mutex>;
+
+  // The threads that load, and those that wait for them, are not in a child.
+  void forget_loading() {
+    for (auto& [name, slot] : slots_) slot.loading = false;
+    on_their_way_ = 0;
+    std::construct_at(&loaded_);
+  }
+
+  void wait_while_loading(const Slot& slot, Lock& lock) {
     while (slot.loading) {
       loaded_.wait_for(lock, std::chrono::milliseconds(50));
       lock.unlock();
@@ -184,11 +194,12 @@ class LazyWeights::State final : public Reclaimer {
 
   const size_t quota_;
   const LoadOptions load_;
-  std::mutex mutex_;  // guards all below; not held while a tensor is loaded or freed
+  ForkSafeMutex mutex_;  // guards all below; not held while a tensor is loaded or freed
   std::condition_variable loaded_;
   std::map<std::string, Slot, std::less<>> slots_;
   int64_t on_their_way_ = 0;  // bytes of tensors that are being loaded
   LazyStatistics counts_;
+  const InForkedChild in_child_{[this] { forget_loading(); }};
 };
 
 LazyWeights::LazyWeights(const std::string& path, Device device, const LazyOptions& options)

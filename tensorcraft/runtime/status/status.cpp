@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/status/status.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/json_depth.hpp"
 #include "tensorcraft/core/log.hpp"
 
@@ -158,7 +159,7 @@ class Writer {
     return !failed_;
   }
 
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::map<uint64_t, std::function<std::vector<Item>()>> sources_;
   uint64_t last_id_ = 0;
   bool is_writing_ = false, failed_ = false;

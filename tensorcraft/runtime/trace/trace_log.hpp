@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/device.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/cuda/stream.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,7 +71,7 @@ class TraceLog {
   void forget_parent();
 
   const std::string path_;
-  std::mutex mutex_;  // guards all below
+  ForkSafeMutex mutex_;  // guards all below
   int file_ = -1;
   int process_;
   std::string text_;  // lines to be written
