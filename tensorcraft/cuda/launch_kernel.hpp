@@ -14,7 +14,7 @@
 namespace tensorcraft {
 
 namespace kernels {
-class LaunchKernel;
+class LaunchKernel;  // NOLINT(bugprone-forward-declaration-namespace): the launchers' own
 }
 
 // A grid or a block as a caller has it: a number, a Dim3, or CUDA's dim3. Kind value for a number

@@ -4,12 +4,9 @@
 #include "tensorcraft/core/error.hpp"
 
 #include <cstdlib>
-#include <exception>
 #include <memory>
 #include <string>
 #include <typeinfo>
-
-#include <cxxabi.h>
 
 namespace tensorcraft::jit {
 namespace {
@@ -25,17 +22,9 @@ std::string type_of_exception() {
 
 }  // namespace
 
-void run_user_code(std::string_view name, const std::function<void()>& code) {
-  try {
-    code();
-  } catch (const std::exception&) {
-    throw;
-  } catch (const abi::__forced_unwind&) {  // the thread ends
-    throw;
-  } catch (...) {
-    fail(ErrorKind::type, name, ": throws ", type_of_exception(),
-         ", which is no std::exception; throw tensorcraft::Error or a std::runtime_error");
-  }
+void refuse_exception(std::string_view name) {
+  fail(ErrorKind::type, name, ": throws ", type_of_exception(),
+       ", which is no std::exception; throw tensorcraft::Error or a std::runtime_error");
 }
 
 }  // namespace tensorcraft::jit
