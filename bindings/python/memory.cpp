@@ -7,6 +7,8 @@
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/cuda/device.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -93,13 +95,15 @@ void Memory::note_transfer(const Transfer& transfer, bool writes) {
 }
 
 void Memory::settle_transfers(StreamRef stream, bool writes) {
-  std::vector<InTransfer> waiting;
+  std::vector<InTransfer> waiting, ended;  // what they keep goes after the lock, perhaps by the GIL
   {
     const std::lock_guard lock(transfers_mutex());
-    std::erase_if(transfers_, [](const InTransfer& one) {
+    const auto gone = std::ranges::stable_partition(transfers_, [](const InTransfer& one) {
       const transfer::State state = one.transfer.state();
-      return one.writes ? state == transfer::State::completed : transfer::is_terminal(state);
+      return one.writes ? state != transfer::State::completed : !transfer::is_terminal(state);
     });
+    ended.assign(std::move_iterator(gone.begin()), std::move_iterator(gone.end()));
+    transfers_.erase(gone.begin(), gone.end());
     in_transfer_ = !transfers_.empty();
     for (const InTransfer& one : transfers_)
       if (one.writes || writes) waiting.push_back(one);
