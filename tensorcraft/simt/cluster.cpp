@@ -315,9 +315,11 @@ std::string Cluster::deadlock() const {
 
 // Kernels of users are compiled with -fsanitize-coverage=trace-pc, and so call this at each step
 // between two branches: one that spins can be interrupted too.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): the compiler's name
 extern "C" __attribute__((visibility("default"))) void __sanitizer_cov_trace_pc() {
   constexpr unsigned kSteps = 1 << 20;  // some milliseconds
-  thread_local constinit unsigned steps = 0;
+  // No call to find it: a tight loop comes here at each turn.
+  __attribute__((tls_model("initial-exec"))) static thread_local constinit unsigned steps = 0;
   if (++steps % kSteps != 0) [[likely]]
     return;
   if (auto* const cluster = tensorcraft::simt::Cluster::current()) cluster->pause();
