@@ -137,7 +137,7 @@ void Scheduler::forget_threads() {
   is_of_parent_ = true;
   std::construct_at(&driver_);
   std::construct_at(&changed_);
-  static_cast<void>(executor_.release());
+  std::construct_at(&executor_);
 }
 
 void Scheduler::refuse_in_child() const {

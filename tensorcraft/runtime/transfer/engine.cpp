@@ -262,8 +262,8 @@ TransferEngine::~TransferEngine() {
   Transfer::Engine& engine = *engine_;
   Transfer::Engine::Lock lock(engine.mutex);
   if (engine.is_of_parent) {  // leaked: nothing ends what stayed behind
-    new std::jthread(std::move(driver_));
-    static_cast<void>(engine.core.release());
+    std::construct_at(&driver_);
+    std::construct_at(&engine.core);
     return;
   }
   engine.core->cancel_queued(engine.clock());
