@@ -76,7 +76,8 @@ PARTS = {
         WEIGHTS,
     ),
     "trace": Part("tc.exp(x); tc.softmax(x)", "x = tc.ones((64, 64), 'float32', 'cpu')"),
-    "scheduler": Part("with tc.Scheduler('cpu', streams=2) as s: assert s.submit(int, '7').result(10) == 7"),
+    # Few: CPython 3.11 itself hangs after a fork beside native threads that enter it, one of thousands.
+    "scheduler": Part("with tc.Scheduler('cpu', streams=2) as s: assert s.submit(int, '7').result(10) == 7", forks=5),
     "transfer": Part(
         "e = tc.TransferEngine('cpu'); e.to(x, 'cpu').result(10); e.close()", "x = tc.ones(1 << 18, 'float32', 'cpu')"
     ),
