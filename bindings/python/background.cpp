@@ -4,7 +4,6 @@
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 
-
 #include <chrono>
 #include <condition_variable>
 #include <deque>

@@ -87,6 +87,7 @@ struct Running {
 
   const std::vector<std::unique_ptr<PyStream>> streams;
   Scheduler scheduler;
+  bool ends_here = false;  // where its last owner is, who has no GIL
 
  private:
   std::unique_ptr<Executor> executor(Device device, int count) const {
@@ -101,8 +102,9 @@ struct Running {
 std::shared_ptr<Running> owned(std::unique_ptr<Running> running) {
   const pid_t process = getpid();
   return {running.release(), [process](Running* gone) {
-            if (getpid() == process)  // a fork's child has none of its threads
-              end_elsewhere(std::shared_ptr<Running>(gone));
+            if (getpid() != process) return;  // a fork's child has none of its threads
+            std::shared_ptr<Running> last(gone);
+            if (!last->ends_here) end_elsewhere(std::move(last));
           }};
 }
 
@@ -233,7 +235,11 @@ class SchedulerObject {
       const WithoutGil released;
       if (!running->scheduler.close(at_most)) return false;
     }
-    running_.reset();
+    if (std::shared_ptr<Running> last = std::move(running_); last.use_count() == 1) {
+      last->ends_here = true;  // its threads are gone once this returns
+      const WithoutGil released;
+      last.reset();
+    }
     return true;
   }
 

@@ -346,6 +346,22 @@ def test_a_thread_may_close_it_while_others_are_inside() -> None:
         assert not wrong
 
 
+def test_closed_schedulers_leave_no_threads() -> None:
+    code = """
+import os
+import tensorcraft as tc
+tc.Scheduler("cpu").close()
+before = len(os.listdir("/proc/self/task"))
+for _ in range(200):
+    s = tc.Scheduler("cpu", streams=2)
+    s.submit(int)
+    s.close()
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert int(run.stdout) <= 0
+
+
 def test_dropped_schedulers_leave_no_threads() -> None:
     code = """
 import os, time
