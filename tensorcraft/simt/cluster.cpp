@@ -318,8 +318,7 @@ std::string Cluster::deadlock() const {
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): the compiler's name
 extern "C" __attribute__((visibility("default"))) void __sanitizer_cov_trace_pc() {
   constexpr unsigned kSteps = 1 << 20;  // some milliseconds
-  // No call to find it: a tight loop comes here at each turn.
-  __attribute__((tls_model("initial-exec"))) static thread_local constinit unsigned steps = 0;
+  thread_local constinit unsigned steps = 0;
   if (++steps % kSteps != 0) [[likely]]
     return;
   if (auto* const cluster = tensorcraft::simt::Cluster::current()) cluster->pause();
