@@ -45,12 +45,14 @@ class ForkSafe final : public Mutex, private AtFork {
   // Not unlock(): waiting threads are not there, and a shared mutex knows who locked it.
   void begin_in_child() override { std::construct_at(static_cast<Mutex*>(this)); }
 };
+// The usual one.
 using ForkSafeMutex = ForkSafe<std::mutex>;
 
 // What a child does before fork() returns there, such as to forget threads. What the function
 // touches is guarded by a ForkSafeMutex, which it does not lock.
 class InForkedChild final : private AtFork {
  public:
+  // Asks for it until the object goes.
   explicit InForkedChild(std::function<void()> function) : function_(std::move(function)) {}
 
  private:
