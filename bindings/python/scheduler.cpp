@@ -10,7 +10,6 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/runtime/scheduler/scheduler.hpp"
 
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -223,9 +222,9 @@ class SchedulerObject {
   std::string device() const { return to_string(device_); }
 
   // Cancels what is pending, waits for the rest; whether that ended in time.
-  bool close(std::optional<double> timeout) {
+  bool close(nb::handle timeout) {
     std::optional<Time> at_most;
-    if (timeout) at_most = to_time(*timeout, "timeout");
+    if (!timeout.is_none()) at_most = to_time(to_double(timeout, "Scheduler: timeout"), "timeout");
     if (task_of == this)
       fail(ErrorKind::value,
            "Scheduler: close was called by one of its own tasks or their callbacks, for which it "

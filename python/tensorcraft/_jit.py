@@ -9,8 +9,6 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from . import _tensorcraft as native
 from .errors import TensorCraftTypeError, TensorCraftValueError
 
@@ -110,6 +108,8 @@ class _CppArgs(list[str]):
 
 
 def _cpp_arg(value: Any) -> str:
+    import numpy as np  # importing the package imports it only if asked to
+
     if isinstance(value, (bool, np.bool_)):  # before int, of which bool is one
         return "true" if value else "false"
     if isinstance(value, (float, np.floating)):

@@ -222,7 +222,7 @@ class Scheduler:
 
         Raises ValueError, TypeError: a timeout that is no number of seconds from 0 to 1e9. KeyboardInterrupt: Ctrl-C.
         """
-        return self._native.close(None if timeout is None else _number(timeout))
+        return self._native.close(timeout)
 
     def __enter__(self) -> Scheduler:
         return self

@@ -147,7 +147,8 @@ def test_close_waits_no_longer_than_it_may() -> None:
 )
 def test_an_interrupt_ends_the_wait_for_a_stuck_task(end: str) -> None:
     program = f"""
-import sys, threading, time, tensorcraft as tc
+import signal, sys, threading, time, tensorcraft as tc
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may have it ignored
 s, begun = tc.Scheduler("cpu"), threading.Event()
 t = s.submit(lambda: (begun.set(), time.sleep(3600)))
 begun.wait()
