@@ -26,7 +26,7 @@ const ExchangeApi* exchange_api(PyTypeObject* type);
 // The table this package publishes on tc.Tensor.
 const ExchangeApi* own_exchange_api();
 
-// What an array of uint64 is, which no dtype of ours is: refused with kind type, or int64 of the
+// An array of uint64, which no dtype of ours is, is refused with kind type, or becomes int64 of the
 // same bits, as tables of addresses come.
 enum class Uint64 { refused, as_int64 };
 TensorView to_view(dlpack::DLTensor tensor, Access access, Uint64 uint64);

@@ -49,7 +49,7 @@ void raise(ErrorKind kind, const char* text) {
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
 }
 
-// Of the C++ library: a thread or memory that the system refuses, or a file.
+// The C++ library throws it for a thread or memory that the system refuses, or for a file.
 ErrorKind kind_of(const std::system_error& error) {
   const bool is_shortage = error.code() == std::errc::resource_unavailable_try_again ||
                            error.code() == std::errc::not_enough_memory;

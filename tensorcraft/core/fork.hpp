@@ -48,8 +48,8 @@ class ForkSafe final : public Mutex, private AtFork {
 // The usual one.
 using ForkSafeMutex = ForkSafe<std::mutex>;
 
-// What a child does before fork() returns there, such as to forget threads. What the function
-// touches is guarded by a ForkSafeMutex, which it does not lock.
+// A child calls the function before fork() returns there, such as to forget threads. A
+// ForkSafeMutex, which it does not lock, guards the data that the function touches.
 class InForkedChild final : private AtFork {
  public:
   // Asks for it until the object goes.

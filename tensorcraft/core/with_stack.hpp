@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What usual threads have, and compilers and other libraries may expect.
+// Usual threads have so much, and compilers and other libraries may expect it.
 inline constexpr size_t kAmpleStack = size_t(1) << 20;
 
 // Bytes that the calling thread has left on its stack; as many as there can be on a stack that the

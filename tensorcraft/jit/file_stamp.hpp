@@ -6,7 +6,7 @@
 
 namespace tensorcraft::jit {
 
-// What the file system says of a file, which tells a change without reading it.
+// A stamp tells that a file changed, by the file system and without reading it.
 struct FileStamp {
   std::string path;
   uint64_t device = 0, number = 0;

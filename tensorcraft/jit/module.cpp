@@ -75,7 +75,7 @@ struct Loaded {
   CacheEntry entry;  // without the image
 };
 
-// What a spec gave, and the files that decide it.
+// A spec's module, and the files that decide it.
 struct Remembered {
   std::shared_ptr<const Module> module;
   std::vector<FileStamp> stamps;
@@ -97,7 +97,7 @@ Modules& modules() {
   return *all;
 }
 
-// What leaves the maps; it ends, and unloads libraries, behind their lock.
+// Modules that leave the maps end, and unload libraries, behind the lock.
 struct Gone {
   std::list<std::shared_ptr<const Loaded>> loaded;
   std::list<std::shared_ptr<const Remembered>> remembered;
@@ -190,7 +190,7 @@ std::shared_ptr<const Module> recall(Modules& all, const std::string& text) {
 void remember(Modules& all, const std::string& text, const ModuleSpec& spec,
               const ModuleTools& tools, const std::string& key, const Loaded& loaded) {
   std::vector<std::string> files = files_of(loaded.entry);
-  // Those of the library that is running: a process that finds others would be wrong anyway.
+  // Headers of the running library do not count: a process that finds others is wrong anyway.
   std::erase_if(files, [own = tools.headers + "/tensorcraft/"](const std::string& file) {
     return file.starts_with(own);
   });

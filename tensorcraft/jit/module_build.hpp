@@ -39,7 +39,7 @@ CacheEntry build(const ModuleSpec& spec, const ModuleTools& tools, const std::st
 // Have all files that an entry was compiled from the content they had?
 bool is_fresh(const CacheEntry& entry);
 std::vector<std::string> commands_of(const CacheEntry& entry);
-// Those files.
+// Files that an entry was compiled from, by its log.
 std::vector<std::string> files_of(const CacheEntry& entry);
 
 }  // namespace tensorcraft::jit

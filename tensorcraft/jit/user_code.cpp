@@ -11,7 +11,7 @@
 namespace tensorcraft::jit {
 namespace {
 
-// Of the exception that is being handled: "int".
+// The type of the exception that is being handled: "int".
 std::string type_of_exception() {
   const std::type_info* const type = abi::__cxa_current_exception_type();
   if (!type) return "an exception of another language";

@@ -76,7 +76,7 @@ PARTS = {
         WEIGHTS,
     ),
     "trace": Part("tc.exp(x); tc.softmax(x)", "x = tc.ones((64, 64), 'float32', 'cpu')"),
-    # Of a scheduler without tasks, as CPython's own locks may hang a child that is forked beside them (docs/threads.md).
+    # The scheduler has no tasks, as CPython's own locks may hang a child that is forked beside them (docs/threads.md).
     "scheduler": Part("tc.Scheduler('cpu', streams=2).close()"),
     "transfer": Part(
         "e = tc.TransferEngine('cpu'); e.to(x, 'cpu').result(10); e.close()", "x = tc.ones(1 << 18, 'float32', 'cpu')"

@@ -24,7 +24,7 @@ struct PoolOptions {
   // Where blocks go that are evicted; without it none are.
   Allocator* host = nullptr;
   memory::CheckOptions checks = {};
-  // What `tensorcraft top` calls it.
+  // The name by which `tensorcraft top` calls it.
   const char* kind = "pool";
 };
 

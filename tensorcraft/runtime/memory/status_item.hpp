@@ -7,7 +7,7 @@
 
 namespace tensorcraft::memory {
 
-// What `tensorcraft top` shows of an allocator. One that keeps no memory has no quota.
+// An allocator as `tensorcraft top` shows it. One that keeps no memory has no quota.
 inline status::Item status_item(const char* kind, std::string name,
                                 const AllocatorStatistics& now) {
   status::Item item{kind,

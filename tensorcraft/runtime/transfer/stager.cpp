@@ -34,7 +34,7 @@ void ThreadStager::start(uint64_t tag, std::function<void()> work) {
   work_or_end_.notify_one();
 }
 
-// Those that there are do the work of one that is refused; the next work asks for it again.
+// The threads that there are do the work of one that is refused; the next work asks for it again.
 void ThreadStager::require_thread() {
   if (threads_.size() == size_t(count_)) return;
   try {

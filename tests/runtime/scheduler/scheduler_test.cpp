@@ -389,18 +389,10 @@ TEST(SchedulerShell, AForkedChildCanDestroyIt) {
   auto scheduler = std::make_unique<Scheduler>(Options{}, std::make_unique<CpuExecutor>(2));
   EXPECT_EQ(scheduler->submit({.id = 1}, kNothing).verdict, Verdict::admit);
   EXPECT_EQ(scheduler->wait(1).state, TaskState::completed);
-  const auto is_refused = [&](auto call) {
-    try {
-      call();
-      return false;
-    } catch (const Error& error) {
-      return error.kind() == ErrorKind::unsupported;
-    }
-  };
   EXPECT_EQ(test::in_child([&] {
               bool right = scheduler->statistics().completed == 1;
-              right &= is_refused([&] { scheduler->submit({.id = 2}, kNothing); });
-              right &= is_refused([&] { scheduler->wait(1); });
+              right &= test::is_unsupported([&] { scheduler->submit({.id = 2}, kNothing); });
+              right &= test::is_unsupported([&] { scheduler->wait(1); });
               scheduler->close();
               scheduler.reset();
               return right ? 0 : 1;
