@@ -101,7 +101,10 @@ TEST_F(GpuDispatch, AHighPriorityOvertakes) {
 
 TEST_F(GpuDispatch, LaunchesOfATaskAreItsOwn) {
   scheduler::CudaExecutor executor;
-  executor.start(77, 0, [this](StreamRef stream) { launch(stream, 1); });
+  executor.start(77, 0, [this](StreamRef stream) {
+    const TaskScope task(77);
+    launch(stream, 1);
+  });
   while (executor.take_reports().empty()) executor.wait(std::chrono::milliseconds(10));
   EXPECT_EQ(recent(1)[0].task, 77u);
 }

@@ -67,6 +67,31 @@ void check_variant(const Case& c, CaseRun& run, const op::Considered& row, Devic
   EXPECT_EQ(run.damage(), "") << what;
 }
 
+// Where an output lies: `off` elements behind the beginning of memory, elements of a row `step`
+// apart.
+struct Layout {
+  int64_t off = 0, step = 1;
+};
+constexpr Layout kLayouts[] = {{}, {.off = 1}, {.step = 2}};
+
+TensorView laid(const op::OutputSpec& spec, const Layout& layout, Device device,
+                std::vector<Tensor>& memory) {
+  Dims wide = spec.shape;
+  if (wide.rank() > 0) wide[wide.rank() - 1] *= layout.step;
+  Dims strides = contiguous_strides(wide);
+  if (wide.rank() > 0) strides[wide.rank() - 1] *= layout.step;
+  Tensor& t = memory.emplace_back(spec.dtype, Dims{num_elements(wide) + layout.off}, device);
+  return {t.data_as<std::byte>() + size_t(layout.off) * dtype_bytes(spec.dtype), spec.dtype,
+          spec.shape, strides, device};
+}
+
+std::vector<TensorView> laid(const std::vector<op::OutputSpec>& specs, const Layout& layout,
+                             Device device, std::vector<Tensor>& memory) {
+  std::vector<TensorView> outputs;
+  for (const op::OutputSpec& spec : specs) outputs.push_back(laid(spec, layout, device, memory));
+  return outputs;
+}
+
 class Conformance : public ::testing::TestWithParam<std::tuple<const op::Operator*, Device>> {
  protected:
   const op::Operator& op_ = *std::get<0>(GetParam());
@@ -104,33 +129,20 @@ class Conformance : public ::testing::TestWithParam<std::tuple<const op::Operato
     const auto specs = op_.infer(arguments);
     run.poison_outputs();
     check_runs_as_said(c, arguments, run.outputs());
-    for (const auto& [off, step] : {std::pair<int64_t, int64_t>{0, 1}, {1, 1}, {0, 2}}) {
+    for (const Layout& layout : kLayouts) {
       std::vector<Tensor> memory;
-      std::vector<TensorView> outputs;
-      for (const op::OutputSpec& spec : specs) outputs.push_back(laid(spec, off, step, memory));
-      check_runs_as_said(c, arguments, outputs);
+      check_runs_as_said(c, arguments, laid(specs, layout, device_, memory));
     }
     std::vector<Tensor> memory;
     std::vector<TensorView> fresh;
     for (const op::OutputSpec& spec : specs)
-      fresh.push_back(spec.in_place_of < 0 ? laid(spec, 0, 1, memory)
+      fresh.push_back(spec.in_place_of < 0 ? laid(spec, {}, device_, memory)
                                            : arguments.inputs[size_t(spec.in_place_of)]);
     const auto imagined = op::imagined_outputs(specs, arguments.inputs, device_);
     EXPECT_EQ(choice(arguments, imagined), choice(arguments, fresh)) << c.name;
   }
   std::string_view choice(const op::Arguments& arguments, const std::vector<TensorView>& outputs) {
     return op_.explain(outputs, arguments, device_info(device_)).variant;
-  }
-  // `off` elements behind the beginning of memory, elements of a row `step` apart.
-  TensorView laid(const op::OutputSpec& spec, int64_t off, int64_t step,
-                  std::vector<Tensor>& memory) const {
-    Dims wide = spec.shape;
-    if (wide.rank() > 0) wide[wide.rank() - 1] *= step;
-    Dims strides = contiguous_strides(wide);
-    if (wide.rank() > 0) strides[wide.rank() - 1] *= step;
-    Tensor& t = memory.emplace_back(spec.dtype, Dims{num_elements(wide) + off}, device_);
-    return {t.data_as<std::byte>() + size_t(off) * dtype_bytes(spec.dtype), spec.dtype, spec.shape,
-            strides, device_};
   }
   void check_runs_as_said(const Case& c, const op::Arguments& arguments,
                           const std::vector<TensorView>& outputs) {
@@ -166,14 +178,35 @@ class Conformance : public ::testing::TestWithParam<std::tuple<const op::Operato
   }
 };
 
+void add_kernels(const op::Considered& row, std::vector<jit::KernelKey>& kernels) {
+  if (!row.accepted || !row.plan) return;
+  for (const op::Step& step : row.plan->steps()) kernels.push_back(step.kernel);
+}
+
+// Those that calls without a variant run, wherever their outputs lie.
+void add_chosen_kernels(const Case& c, Device device, std::vector<jit::KernelKey>& kernels) {
+  const CaseRun run(c, device);
+  const op::Arguments arguments = run.arguments({});
+  for (const Layout& layout : kLayouts) try {
+      std::vector<Tensor> memory;
+      const auto outputs = laid(c.op->infer(arguments), layout, device, memory);
+      const op::Explanation said = c.op->explain(outputs, arguments, device_info(device));
+      for (const op::Considered& row : said.variants)
+        if (row.variant.name == said.variant) add_kernels(row, kernels);
+    } catch (const Error& error) {  // as check_runs_as_said
+      if (error.kind() != ErrorKind::unsupported) throw;
+    }
+}
+
 // On a GPU: the kernels of a product's cases are many, and one thread would compile them for
 // minutes.
 void compile_side_by_side(const std::vector<const Case*>& chosen, Device device) {
   std::vector<jit::KernelKey> kernels;
-  for (const Case* c : chosen)
+  for (const Case* c : chosen) {
     for (const op::Considered& row : explain_case(*c, device_info(device)).variants)
-      if (row.accepted && row.plan)
-        for (const op::Step& step : row.plan->steps()) kernels.push_back(step.kernel);
+      add_kernels(row, kernels);
+    add_chosen_kernels(*c, device, kernels);
+  }
   jit::warmup(kernels, device);  // what fails to compile fails again where it is launched
 }
 

@@ -60,6 +60,7 @@ def test_a_stream_whose_producer_dies_is_a_time_out(device: str) -> None:
 def test_a_flag_is_waited_for(device: str) -> None:
     if device.startswith("cuda"):
         stream, flag, result = tc.Stream(device), tc.zeros(1, dtype=tc.int32, device=device), tc.zeros(4, device=device)
+        tc.add(result, 0.0, out=result, stream=stream)  # loading a kernel waits for streams that wait
         tc.synchronize(device)
         tc.stream_wait_value(flag, 3, stream=stream)
         tc.add(result, 1.0, out=result, stream=stream)
