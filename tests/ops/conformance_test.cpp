@@ -193,8 +193,7 @@ void add_chosen_kernels(const Case& c, Device device, std::vector<jit::KernelKey
       const op::Explanation said = c.op->explain(outputs, arguments, device_info(device));
       for (const op::Considered& row : said.variants)
         if (row.variant.name == said.variant) add_kernels(row, kernels);
-    } catch (const Error& error) {  // as check_runs_as_said
-      if (error.kind() != ErrorKind::unsupported) throw;
+    } catch (const Error&) {  // some want outputs without gaps, or in place
     }
 }
 
