@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/diagnose/doctor.hpp"
 #include "tensorcraft/jit/warmup.hpp"
+#include "tensorcraft/op/simt.hpp"
 #include "tensorcraft/ops/all.hpp"
 
 #include <filesystem>
@@ -55,7 +56,8 @@ void add_kernels(std::vector<jit::KernelKey>& kernels, const std::string& call,
     fail(ErrorKind::value, '"', call, "\": no variant accepts; see tensorcraft explain ", call);
   for (const op::Considered& c : e.variants)
     if (c.variant.name == e.variant && c.plan)
-      for (const op::Step& step : c.plan->steps()) kernels.push_back(step.kernel);
+      for (const op::Step& step : c.plan->steps())
+        if (device.device.is_cuda() || !op::simt_instance(step)) kernels.push_back(step.kernel);
 }
 
 // The kernels that the calls would launch.
@@ -87,18 +89,23 @@ int warm_up(Console& console, WarmupArguments& a) {
   if (!a.file.empty()) add_lines(calls, a.file);
   if (calls.empty()) fail(ErrorKind::value, "there is nothing to compile; give FILE or --call");
   const DeviceInfo device = a.target.info();
-  if (!device.device.is_cuda())
-    fail(ErrorKind::value, device.device, " compiles nothing; name a GPU with --arch");
+  const bool is_simt = device.device == Device::simt();
+  if (!device.device.is_cuda() && !is_simt)
+    fail(ErrorKind::value, device.device,
+         " compiles nothing; name a GPU with --arch, or the emulator with --device simt");
+  const std::string target = is_simt ? to_string(device.device) : device.arch();
   const auto kernels = kernels_of(calls, device);
   Json steps = Json::array();
   const auto progress = [&](const jit::WarmupStep& step) {
     steps.push_back(to_json(step));
     console.show_progress(step.done, step.total, step.name);
   };
-  const jit::WarmupReport report = jit::warmup(kernels, device.arch(), progress, a.threads);
+  const jit::WarmupReport report = is_simt
+                                       ? jit::warmup(kernels, device.device, progress, a.threads)
+                                       : jit::warmup(kernels, target, progress, a.threads);
   console.end_progress();
   if (console.json) {
-    console.print_json(Json{{"arch", device.arch()},
+    console.print_json(Json{{"arch", target},
                             {"calls", calls.size()},
                             {"compiled", report.compiled},
                             {"from_disk", report.from_disk},
@@ -108,7 +115,7 @@ int warm_up(Console& console, WarmupArguments& a) {
   } else {
     for (const jit::WarmupStep& step : report.failures)
       console.print(console.colored(Color::red, "failed") + "  " + step.name + ": " + step.error);
-    console.print(join(counted(calls.size(), "call"), " for ", device.arch(), ": ",
+    console.print(join(counted(calls.size(), "call"), " for ", target, ": ",
                        counted(report.compiled, "kernel"), " compiled, ", report.from_disk,
                        " in the cache already, ", report.failures.size(), " failed, in ",
                        readable_number(report.seconds), " s"));

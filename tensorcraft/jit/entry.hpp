@@ -4,6 +4,7 @@
 #include "tensorcraft/core/kernel_config.hpp"
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -38,7 +39,7 @@ struct KernelKey {
   int32_t threads = 0;     // launch bounds
   int32_t min_blocks = 1;  // blocks per SM asked for in the launch bounds
   ConfigBytes config{};
-  friend bool operator==(const KernelKey&, const KernelKey&) = default;
+  friend auto operator<=>(const KernelKey&, const KernelKey&) = default;
 };
 static_assert(std::has_unique_object_representations_v<KernelKey>, "hashed by its bytes");
 
@@ -55,6 +56,9 @@ std::string config_fields(const Rung& rung, const ConfigBytes& config,
 // on waits for the kernels in front of it first. `arch` is what the kernel is for ("sm_90a"). Kind
 // value for a key that is not complete.
 std::string entry_text(const KernelKey& key, std::string_view arch);
+// The text a host compiler compiles for a key: a function of the entry's name that takes the
+// address of the params. Kind value for a key that is not complete.
+std::string host_text(const KernelKey& key);
 // "gemm_block_tiled_bfloat16_bm64_bn64": entry name, dtypes, and the Config's fields by the first
 // letters of their words.
 std::string readable_name(const KernelKey& key);

@@ -10,6 +10,7 @@
 #include "tensorcraft/jit/compiler.hpp"
 #include "tensorcraft/jit/flights.hpp"
 #include "tensorcraft/jit/recently_used.hpp"
+#include "tensorcraft/jit/user_source.hpp"
 #include "tensorcraft/jit/work_folder.hpp"
 
 #include <chrono>
@@ -23,25 +24,32 @@ namespace tensorcraft::jit {
 namespace {
 
 constexpr std::string_view kArch = "simt";
+constexpr std::string_view kNoCompiler =
+    "there is no C++ compiler (g++, clang++ or c++) in the folders of PATH; install g++";
 
 struct HostProgram {
-  const UserSource& source;
-  std::string name, text, key;
+  const UserSource* user;  // of a user's kernel; null: it is a rung of the library
+  std::string name, text, key, signature;
   std::shared_ptr<const HeaderSet> headers;
   std::vector<std::string> options;
+
+  // Files of the library begin with a dot, which those of a user do not.
+  std::string file() const { return user ? entry_file(*user, ".cpp") : join(".", name, ".cpp"); }
+  // The folder of a header, which a user's own text shares with its entry.
+  bool is_own(const Header& header) const { return user && header.name == user->file; }
 };
 
-HostProgram make_program(const UserSource& source, const HostCompiler& compiler) {
-  HostProgram program{.source = source, .name = entry_name(source), .text = host_text(source)};
-  program.headers = headers_of(source, program.text);
-  program.options = {"-std=c++20",
-                     "-O1",
-                     "-g1",
-                     "-fPIC",
-                     "-fvisibility=hidden",
-                     "-fno-math-errno",
-                     "-Wno-unknown-pragmas",
-                     "-fsanitize-coverage=trace-pc"};  // its steps can be interrupted
+HostProgram make_program(const KernelKey& key, const HostCompiler& compiler) {
+  const UserSource* const user = key.rung->user;
+  HostProgram program{.user = user};
+  program.name = user ? entry_name(*user) : entry_name(*key.rung);
+  program.text = user ? host_text(*user) : host_text(key);
+  program.headers = user ? headers_of(*user, program.text) : include_closure_of(program.text, {});
+  program.options = {
+      "-std=c++20",           "-O1",       "-g1", "-fPIC", "-fvisibility=hidden", "-fno-math-errno",
+      "-Wno-unknown-pragmas", "-Wno-psabi"};
+  if (user)
+    program.options.push_back("-fsanitize-coverage=trace-pc");  // its steps can be interrupted
   // It tells of its accesses to functions that the race library defines.
   if (simt::is_race_library()) program.options.push_back("-fsanitize=thread");
   Sha256 hash;
@@ -51,6 +59,8 @@ HostProgram make_program(const UserSource& source, const HostCompiler& compiler)
   for (const std::string& option : program.options) hash.field(option);
   for (const auto& header : *program.headers) hash.field(header->name).field(header->sha256);
   program.key = hash.hex();
+  program.signature = join(user ? program.name : readable_name(key), "_", kArch, "_hash",
+                           std::string_view(program.key).substr(0, 16));
   return program;
 }
 
@@ -72,19 +82,18 @@ std::string hint(const std::string& log) {
                                   const std::string& log) {
   fail(ErrorKind::compile, program.name,
        " does not compile for the SIMT device: ", trimmed_log(log), hint(log),
-       hint_for(program.source, first_error(log)), "\n  compiler: ", compiler.path,
-       "\nIts whole output:\n", log, "\nThe generated source:\n", program.text);
+       program.user ? hint_for(*program.user, first_error(log)) : "",
+       "\n  compiler: ", compiler.path, "\nIts whole output:\n", log, "\nThe generated source:\n",
+       program.text);
 }
 
-// Files of the library begin with a dot, which those of a user do not.
 CacheEntry compile(const HostProgram& program, const HostCompiler& compiler) {
   const WorkFolder folder("kernel");
   const auto begin = std::chrono::steady_clock::now();
-  const std::string file = entry_file(program.source, ".cpp");
+  const std::string file = program.file();
   folder.write(file, program.text);
   for (const auto& header : *program.headers)
-    folder.write(header->name == program.source.file ? header->name : ".include/" + header->name,
-                 header->text);
+    folder.write(program.is_own(*header) ? header->name : ".include/" + header->name, header->text);
   std::vector<std::string> command{compiler.path};
   command.insert(command.end(), program.options.begin(), program.options.end());
   // Reports name lines by the user's file, not by a folder that is gone.
@@ -101,7 +110,7 @@ CacheEntry compile(const HostProgram& program, const HostCompiler& compiler) {
   if (image.empty()) fail_to_compile(program, compiler, folder.log());
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - begin;
-  return {.signature = join(program.name, "_", kArch, "_hash", program.key.substr(0, 16)),
+  return {.signature = program.signature,
           .arch = std::string(kArch),
           .image = std::move(image),
           .log = folder.log(),
@@ -121,8 +130,8 @@ SharedKernel load(const HostProgram& program, const std::string& image) {
 
 struct HostKernels {
   ForkSafeMutex mutex;
-  Flights<const UserSource*> flights;
-  RecentlyUsed<const UserSource*, SharedKernel> loaded{1024};
+  Flights<KernelKey> flights;
+  RecentlyUsed<KernelKey, SharedKernel> loaded{1024};
   HostCounters counters;
   DiskCache disk{config().cache_dir, size_t(config().cache_limit_bytes)};
 };
@@ -136,9 +145,9 @@ void count(HostKernels& all, long HostCounters::* what) {
   ++(all.counters.*what);
 }
 
-SharedKernel from_memory(HostKernels& all, const UserSource& source) {
+SharedKernel from_memory(HostKernels& all, const KernelKey& key) {
   const std::lock_guard lock(all.mutex);
-  const SharedKernel* const known = all.loaded.find(&source);
+  const SharedKernel* const known = all.loaded.find(key);
   return known ? *known : nullptr;
 }
 
@@ -156,21 +165,44 @@ SharedKernel from_disk(HostKernels& all, const HostProgram& program) {
   }
 }
 
-SharedKernel load_or_compile(HostKernels& all, const UserSource& source) {
+struct Found {
+  SharedKernel kernel;
+  bool was_compiled = false;  // by this call
+};
+
+Found load_or_compile(HostKernels& all, const KernelKey& key) {
   const auto compiler = find_host_compiler(config().search_path);
   if (!compiler)
-    fail(ErrorKind::unsupported, "kernel: ", source.signature.name,
-         " cannot run on the SIMT device: there is no C++ compiler (g++, clang++ or c++) in the "
-         "folders of PATH; install g++, or run the kernel on a GPU, which needs none");
-  const HostProgram program = make_program(source, *compiler);
-  if (SharedKernel kernel = from_disk(all, program)) return kernel;
+    fail(ErrorKind::unsupported,
+         "kernel: ", key.rung->user ? key.rung->user->signature.name : readable_name(key),
+         " cannot run on the SIMT device: ", kNoCompiler,
+         ", or run the kernel on a GPU, which needs none");
+  const HostProgram program = make_program(key, *compiler);
+  if (SharedKernel kernel = from_disk(all, program)) return {kernel};
+  if (!config().jit)
+    fail(ErrorKind::unsupported, "kernel: ", program.name,
+         " for the SIMT device is not in the cache, and the setting jit is off\n  signature: ",
+         program.signature);
   const auto held = all.disk.lock(program.key, kLockTimeout);
-  if (SharedKernel kernel = from_disk(all, program)) return kernel;  // another process compiled it
+  if (SharedKernel kernel = from_disk(all, program))
+    return {kernel};  // another process compiled it
   const CacheEntry entry = compile(program, *compiler);
   count(all, &HostCounters::compiles);
   SharedKernel kernel = load(program, entry.image);
   all.disk.store(program.key, entry);
-  return kernel;
+  return {kernel, true};
+}
+
+Found find(const KernelKey& key) {
+  HostKernels& all = host_kernels();
+  if (SharedKernel known = from_memory(all, key)) return {known};
+  const Flights<KernelKey>::Flight alone(all.flights, key);
+  if (SharedKernel known = from_memory(all, key)) return {known};
+  const Found found = load_or_compile(all, key);
+  std::list<SharedKernel> gone;  // unloaded without the lock
+  const std::lock_guard lock(all.mutex);
+  all.loaded.put(key, found.kernel, gone);
+  return found;
 }
 
 }  // namespace
@@ -180,16 +212,13 @@ std::optional<HostCompiler> find_host_compiler(std::string_view search_path) {
   return find_executable(search_path, kNames);
 }
 
-std::shared_ptr<const HostKernel> host_kernel(const UserSource& source) {
-  HostKernels& all = host_kernels();
-  if (SharedKernel known = from_memory(all, source)) return known;
-  const Flights<const UserSource*>::Flight alone(all.flights, &source);
-  if (SharedKernel known = from_memory(all, source)) return known;
-  SharedKernel kernel = load_or_compile(all, source);
-  std::list<SharedKernel> gone;  // unloaded without the lock
-  const std::lock_guard lock(all.mutex);
-  all.loaded.put(&source, kernel, gone);
-  return kernel;
+std::shared_ptr<const HostKernel> host_kernel(const KernelKey& key) { return find(key).kernel; }
+
+bool load_host_kernel(const KernelKey& key) { return find(key).was_compiled; }
+
+std::string_view host_compiler_problem() {
+  if (!config().jit) return "the setting jit is off";
+  return find_host_compiler(config().search_path) ? std::string_view() : kNoCompiler;
 }
 
 HostCounters host_counters() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/jit/entry.hpp"
 #include "tensorcraft/jit/executable.hpp"
 #include "tensorcraft/jit/memory_library.hpp"
-#include "tensorcraft/jit/user_source.hpp"
 #include "tensorcraft/simt/launch.hpp"
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 #include <string>
 #include <string_view>
 
-// A user's kernel on the SIMT device: its text, compiled by the host's C++ compiler.
+// A kernel on the SIMT device, a rung of the library or a user's: its text, compiled by the host's
+// C++ compiler.
 namespace tensorcraft::jit {
 
 using HostCompiler = Executable;
@@ -31,7 +32,13 @@ struct HostKernel {
 // threads and processes compile once. In the race library its accesses are seen. Kind unsupported
 // if nothing is cached and there is no compiler, kind compile with the compiler's messages if the
 // text does not compile, kind io if it cannot be run. Safe from any thread.
-std::shared_ptr<const HostKernel> host_kernel(const UserSource& source);
+std::shared_ptr<const HostKernel> host_kernel(const KernelKey& key);
+
+// The same ahead of a call. True if a compiler ran for it now, false if memory or disk had it.
+bool load_host_kernel(const KernelKey& key);
+
+// Why no kernel can be compiled: there is no compiler, or the setting jit is off. Empty if one can.
+std::string_view host_compiler_problem();
 
 // How many kernels a compiler was run for, and how many came from disk, since the process began.
 struct HostCounters {

@@ -238,7 +238,7 @@ void UserKernel::launch(const UserLaunch& how, const UserArguments& arguments) c
   if (how.stream)
     fail(ErrorKind::value, signature().name,
          ": a stream was given, and the kernel runs on the SIMT device, which has none");
-  const auto kernel = host_kernel(source());
+  const auto kernel = host_kernel(key_);
   run_user_code(signature().name, [&] {
     simt::launch({.name = signature().name,
                   .grid = index3(how.grid),

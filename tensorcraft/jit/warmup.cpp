@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/usable_cores.hpp"
 #include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/jit/host_compiler.hpp"
 #include "tensorcraft/jit/kernel.hpp"
 
 #include <algorithm>
@@ -73,7 +74,9 @@ WarmupStep prepare(const KernelKey& key, std::string_view arch, std::optional<De
   const auto begin = Clock::now();
   try {
     step.name = readable_name(key);
-    step.from_disk = device ? !load_kernel(key, *device) : compile_to_disk(key, arch);
+    step.from_disk = !device                     ? compile_to_disk(key, arch)
+                     : *device == Device::simt() ? !load_host_kernel(key)
+                                                 : !load_kernel(key, *device);
   } catch (const std::exception& error) {
     step.error = error.what();
   }
@@ -129,8 +132,9 @@ WarmupReport warmup(std::span<const KernelKey> kernels, std::string_view arch,
 
 WarmupReport warmup(std::span<const KernelKey> kernels, Device device,
                     const WarmupCallback& progress, int threads) {
-  if (!device.is_cuda())
-    fail(ErrorKind::value, "warmup: kernels are compiled for CUDA devices, got ", device);
+  if (!device.is_cuda() && device != Device::simt())
+    fail(ErrorKind::value,
+         "warmup: kernels are compiled for CUDA devices and the SIMT device, got ", device);
   return run(kernels, device_info(device).arch(), device, progress, threads);
 }
 

@@ -4,11 +4,14 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/with_stack.hpp"
+#include "tensorcraft/jit/host_compiler.hpp"
 #include "tensorcraft/runtime/dispatch/dispatch.hpp"
 #include "tensorcraft/simt/instance.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -24,6 +27,18 @@ simt::InstanceList find_instances(const Step& step) {
   for (const simt::RungInstances& of : step.instances())
     if (of.rung == rung.name) all = simt::concat(std::move(all), of.instances);
   return all;
+}
+
+// Compiled into the library, or loaded as long as the object.
+struct Kernel {
+  simt::Body body = nullptr;
+  std::shared_ptr<const jit::HostKernel> loaded;
+};
+
+Kernel kernel_of(const Step& step) {
+  if (const simt::Instance* const one = simt_instance(step)) return {one->body, nullptr};
+  auto loaded = jit::host_kernel(step.kernel);
+  return {loaded->body, loaded};
 }
 
 }  // namespace
@@ -47,28 +62,26 @@ const simt::Instance* simt_instance(const Step& step) {
 
 const Step* not_on_simt(const Plan& plan) {
   for (const Step& step : plan.steps())
-    if (!simt_instance(step)) return &step;
+    if (!simt_instance(step)) return jit::host_compiler_problem().empty() ? nullptr : &step;
   return nullptr;
 }
 
 void require_simt_instance(Considered& variant) {
   const Step* const missing = not_on_simt(*variant.plan);
   if (!missing) return;
-  variant.reason =
-      join("the SIMT device has no instance of this Config, ", jit::readable_name(missing->kernel),
-           ": it has those of the tests' cases; take another shape or dtype, another "
-           "variant, or a GPU");
+  variant.reason = join("the SIMT device does not hold ", jit::readable_name(missing->kernel), ": ",
+                        jit::host_compiler_problem(), ", or take another variant or a GPU");
   variant.accepted = false;
   variant.plan.reset();
 }
 
 void launch_on_simt(const Plan& plan) {
-  if (const Step* const missing = not_on_simt(plan))
-    fail(ErrorKind::unsupported, "the SIMT device has no instance of ",
-         jit::readable_name(missing->kernel));
-  for (const Step& step : plan.steps()) {
-    const std::string name = jit::readable_name(step.kernel);
-    const LaunchConfig& launch = step.launch;
+  std::array<Kernel, Plan::kMaxSteps> kernels;  // all are there before one starts
+  const auto steps = plan.steps();
+  for (size_t i = 0; i < steps.size(); ++i) kernels[i] = kernel_of(steps[i]);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const std::string name = jit::readable_name(steps[i].kernel);
+    const LaunchConfig& launch = steps[i].launch;
     const bool is_watched = dispatch::is_watching();
     if (is_watched) dispatch::before_simt_launch(name, launch.grid, launch.block);
     simt::launch({.name = name,
@@ -76,7 +89,7 @@ void launch_on_simt(const Plan& plan) {
                   .block = index3(launch.block),
                   .cluster = index3(launch.cluster),
                   .shared_bytes = launch.shared_bytes},
-                 simt_instance(step)->body, plan.params(step));
+                 kernels[i].body, plan.params(steps[i]));
     if (is_watched) dispatch::after_simt_launch(name, launch.grid, launch.block);
   }
 }

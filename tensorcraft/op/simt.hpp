@@ -3,7 +3,8 @@
 #include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/op/variant.hpp"
 
-// Plans on the SIMT device, which runs a kernel only if its rung's list of instances has it.
+// Plans on the SIMT device. A kernel comes from its rung's list of instances, or from a C++
+// compiler as jit::host_kernel() says.
 namespace tensorcraft::simt {
 struct Instance;
 }
@@ -12,11 +13,12 @@ namespace tensorcraft::op {
 // The instances of a step's rung, and the one that serves it; null if there is none.
 const std::vector<simt::Instance>& simt_instances(const Step& step);
 const simt::Instance* simt_instance(const Step& step);
-// The first step of a plan that is not compiled; null if all are.
+// The first step of a plan that is not compiled if there is no compiler; null if all can run.
 const Step* not_on_simt(const Plan& plan);
-// Makes the variant decline, with the Config in the reason, if its plan has no instance.
+// Makes the variant decline, with the kernel in the reason, if its plan cannot run.
 void require_simt_instance(Considered& variant);
-// Runs the kernels and returns when they are done. Kind unsupported if there is no instance.
+// Compiles what is missing, runs the kernels and returns when they are done. Errors as those of
+// jit::host_kernel().
 void launch_on_simt(const Plan& plan);
 
 }  // namespace tensorcraft::op

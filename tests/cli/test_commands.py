@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import shlex
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -424,3 +425,14 @@ def test_warmup_counts_what_a_full_disk_did_not_take(command: Path, environment:
     assert all("the cache folder does not take it" in kernel["error"] for kernel in said["kernels"])
     done = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=True, timeout=120)
     assert json.loads(done.stdout)["failed"] == 0 and json.loads(done.stdout)["from_disk"] == 0
+
+
+@pytest.mark.skipif("simt" not in tc.devices() or shutil.which("g++") is None, reason="no SIMT device or no g++")
+def test_warmup_compiles_for_the_emulator(run: Run) -> None:
+    call = ("warmup", "--call", "softmax 3x777 --dtype float16", "--device", "simt", "--json")
+    first = run(*call).json()
+    assert (first["arch"], first["failed"], first["compiled"] + first["from_disk"]) == ("simt", 0, 1), first
+    again = run(*call).json()
+    assert (again["compiled"], again["from_disk"]) == (0, 1)
+    assert "softmax_in_registers_float16" in again["kernels"][0]["name"]
+    assert any(again["kernels"][0]["name"] in entry["signature"] for entry in run("cache", "ls", "--json").json()["kernels"])

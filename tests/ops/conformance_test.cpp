@@ -38,8 +38,7 @@ std::vector<std::vector<float>> expected_results(const Case& c) {
   return run.results();
 }
 
-// Rows whose device text an expression is made into: there is no compiler for it on the SIMT
-// device.
+// Rows whose device text an expression is made into: the library does not hold their kernels.
 bool is_made_at_run_time(const op::VariantInfo& row) {
   return row.name == "fused" || row.name == "strided";
 }
