@@ -6,6 +6,7 @@
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/jit/source.hpp"
 #include "tensorcraft/op/expression/text.hpp"
+#include "tensorcraft/op/simt.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -59,9 +60,8 @@ SemiringProgram checked_semiring(std::string_view op, std::string_view combine,
   return {compile_expression(combine, operands, DType::float32, argument), reduction};
 }
 
-Semiring semiring_of(const SemiringProgram& semiring, const DeviceInfo& device) {
-  if (!semiring.combine) return Semiring::product;
-  return device.device.type == DeviceType::simt ? Semiring::interpreted : Semiring::compiled;
+bool is_held(const Step& step, const DeviceInfo& device) {
+  return device.device.type == DeviceType::simt && simt_instance(step);
 }
 
 const jit::Rung& rung_with(const jit::Rung& rung, const SemiringProgram& semiring) {

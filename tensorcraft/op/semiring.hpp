@@ -22,8 +22,9 @@ struct SemiringProgram {
 SemiringProgram checked_semiring(std::string_view op, std::string_view combine,
                                  Reduction reduction);
 
-// How a kernel of the device knows it: where nothing is compiled it is read.
-Semiring semiring_of(const SemiringProgram& semiring, const DeviceInfo& device);
+// Is a step whose semiring is interpreted a kernel that the library holds for the device? If not,
+// it is compiled.
+bool is_held(const Step& step, const DeviceInfo& device);
 
 // The rung with the expression in it. Device text that includes the rung's is made at its first
 // use and kept.
@@ -54,16 +55,21 @@ template <class Config, class Params>
 void set_semiring(Plan& plan, size_t i, const Params& params, const SemiringProgram& semiring,
                   const DeviceInfo& device) {
   Step& step = plan.steps()[i];
-  Config config;
-  std::memcpy(&config, step.kernel.config.data(), sizeof(config));
-  config.semiring = semiring_of(semiring, device);
-  step.kernel.config = config_bytes(config);
-  if (config.semiring == Semiring::compiled) {
-    step.kernel.rung = &rung_with(*step.kernel.rung, semiring);
-    plan.set_params(i, params_with(params, semiring));
-  } else if (config.semiring == Semiring::interpreted) {
+  const auto set = [&](Semiring how) {
+    Config config;
+    std::memcpy(&config, step.kernel.config.data(), sizeof(config));
+    config.semiring = how;
+    step.kernel.config = config_bytes(config);
+  };
+  if (!semiring.combine) return set(Semiring::product);
+  set(Semiring::interpreted);
+  if (is_held(step, device)) {
     plan.set_params(i, params_with_steps(params, semiring));
+    return;
   }
+  set(Semiring::compiled);
+  step.kernel.rung = &rung_with(*step.kernel.rung, semiring);
+  plan.set_params(i, params_with(params, semiring));
 }
 
 // The values of Config::semiring, and those of an option `reduce`.

@@ -8,6 +8,7 @@
 #include "tensorcraft/jit/source.hpp"
 #include "tensorcraft/op/expression/operands.hpp"
 #include "tensorcraft/op/expression/text.hpp"
+#include "tensorcraft/op/simt.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -152,15 +153,19 @@ InterpretedParams interpreted_params(const Problem& q, const Params& params) {
   return p;
 }
 
-// An expression is compiled into the rung, or on the SIMT device read by it.
+// The emulator reads it if the library holds that kernel.
 Expression set_expression(op::Step& step, const Problem& q, const DeviceInfo& device) {
-  const bool reads = device.device.type == DeviceType::simt;
   Config c;
   std::memcpy(&c, step.kernel.config.data(), sizeof(c));
-  c.expression = reads ? Expression::interpreted : Expression::compiled;
-  step.kernel.config = config_bytes(c);
-  if (!reads) step.kernel.rung = &with_expression(*step.kernel.rung, q);
-  return c.expression;
+  const auto set = [&](Expression how) {
+    c.expression = how;
+    step.kernel.config = config_bytes(c);
+    return how;
+  };
+  const Expression read = set(Expression::interpreted);
+  if (device.device.type == DeviceType::simt && op::simt_instance(step)) return read;
+  step.kernel.rung = &with_expression(*step.kernel.rung, q);
+  return set(Expression::compiled);
 }
 
 }  // namespace tensorcraft::kernel::gemm

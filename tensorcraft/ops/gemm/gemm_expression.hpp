@@ -26,9 +26,10 @@ Matrix matrix(const TensorView& t);
 ExpressionParams expression_params(const Problem& q, const Params& params);
 InterpretedParams interpreted_params(const Problem& q, const Params& params);
 
-// The kernel of a step with the expression of a call, compiled into the rung, or on the SIMT device
-// read by it, which it returns. Device text that includes the rung's is made at its first use
-// and kept; calls that differ in numbers or names alone share it.
+// The kernel of a step with the expression of a call, compiled into the rung, or read by it if that
+// is the kernel that the library holds for the SIMT device; returns which. Device text that
+// includes the rung's is made at its first use and kept; calls that differ in numbers or names
+// alone share it.
 Expression set_expression(op::Step& step, const Problem& q, const DeviceInfo& device);
 
 }  // namespace tensorcraft::kernel::gemm
