@@ -161,8 +161,13 @@ void Tensor::copy_from_host(const void* source, size_t bytes, std::source_locati
   if (bytes != nbytes())
     fail({ErrorKind::value, where}, "copy_from_host: ", bytes, " bytes were given for a tensor of ",
          nbytes());
-  copy_bytes(view(), {const_cast<void*>(source), dtype_, shape_},
-             current_after(*this, device_.index));
+  const StreamRef on = current_after(*this, device_.index);
+  try {
+    copy_bytes(view(), {const_cast<void*>(source), dtype_, shape_}, on);
+  } catch (...) {  // the copy may be enqueued all the same, and write after the tensor is gone
+    if (device_.is_cuda() && on != stream_) record(on);
+    throw;
+  }
 }
 
 void Tensor::copy_to_host(void* target, size_t bytes, std::source_location where) const {

@@ -291,6 +291,29 @@ TEST(Tensor, IsCopiedAfterWhatItsOwnStreamHolds) {
   EXPECT_EQ(got[1], 2);
 }
 
+// The wait after the copy is refused: the copy comes late, to memory that no other tensor has yet.
+TEST(Tensor, IsNotReusedBeforeACopyThatNobodyWaitedFor) {
+  test::FakeDriver driver;
+  driver.deferred = true;
+  const Stream own, first, second;
+  const float early[2] = {1, 2}, late[2] = {3, 4};
+  float got[2] = {};
+  set_current_stream(first);
+  {
+    Tensor tensor(DType::float32, {2}, Device::cuda(0), own);
+    driver.fail_at("cuStreamSynchronize", 1, test::kOutOfMemory);
+    EXPECT_THROW(tensor.copy_from_host(early, sizeof early), Error);
+  }
+  set_current_stream(second);
+  Tensor next(DType::float32, {2}, Device::cuda(0), own);
+  next.copy_from_host(late, sizeof late);
+  first.ref().synchronize();
+  next.copy_to_host(got, sizeof got);
+  EXPECT_EQ(got[0], 3);
+  EXPECT_EQ(got[1], 4);
+  set_current_stream(StreamRef());
+}
+
 TEST(Tensor, GoesFromOneGpuToAnother) {
   test::FakeDriver driver(std::vector<test::FakeGpu>(2));
   constexpr int64_t kMany = (int64_t(40) << 20) / 8 + 3;  // more than are carried at once
