@@ -215,6 +215,7 @@ size_t MemoryPool::trim() {
   const std::lock_guard lock(mutex_);
   take_back_of_graphs();
   const size_t given = trim_to(0, true);
+  timeline_.poll();  // streams without cached memory have marks too
   timeline_.drop_spare_marks();
   return given;
 }

@@ -178,6 +178,16 @@ TEST(MemoryPool, RefusesWhatIsNoBlockInUse) {
   EXPECT_EQ(pool.statistics().live_blocks, 0);
 }
 
+TEST(MemoryPool, TrimsTheMarksOfAStreamThatGotNoMemory) {
+  SimulatedDevice device;
+  MemoryPool pool(device.handle(), {.quota = kMiB});
+  EXPECT_THROW(pool.allocate(2 * kMiB, kA), Error);
+  pool.stream_ends(kA);
+  EXPECT_EQ(device.marks, 1);
+  pool.trim();
+  EXPECT_EQ(device.marks, 0);
+}
+
 TEST(MemoryPool, ClearKeepsWhatIsInUse) {
   SimulatedDevice device;
   MemoryPool pool(device.handle());
