@@ -118,8 +118,8 @@ class Call {
     if (scalar.is_valid()) object = packed_.emplace_back(std::move(scalar));
     const bool is_plain = is_list(object) || PyLong_Check(object.ptr());
     const DType whole = is_plain ? whole_dtype(p) : DType::int64;
-    arrays_.push_back(
-        to_array(object, name(), called, given_stream_, whole, p.dtypes, uint64_of(p)));
+    const Uint64 uint64 = p.addresses ? Uint64::as_int64 : Uint64::refused;
+    arrays_.push_back(to_array(object, name(), called, given_stream_, whole, p.dtypes, uint64));
     ArrayArgument& a = arrays_.back();
     if (!a.is_number()) return;
     a.takes = p.dtypes;
@@ -127,11 +127,6 @@ class Call {
     a.keeps_dtype =
         contains(p.dtypes, DType::int32) || (!p.dtypes.empty() && p.dtypes[0] == DType::bool_);
     if (a.keeps_dtype && a.view.dtype() == DType::int64) a.view = {nullptr, whole, {}};
-  }
-
-  // Parameters that take a table of addresses have "ptr" in their names.
-  static Uint64 uint64_of(const op::Parameter& p) {
-    return p.name.find("_ptr_") == p.name.npos ? Uint64::refused : Uint64::as_int64;
   }
 
   // What integers of Python become in an argument.

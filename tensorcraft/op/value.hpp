@@ -65,6 +65,7 @@ struct Parameter {
   bool or_tensor = false;                     // of kind boolean or number: or a tensor of them
   bool named = false;                         // an input that the caller names: named_values
   bool written = false;                       // an input that becomes a result in place
+  bool addresses = false;                     // or a table of addresses, of int64 or uint64
   std::string default_value;                  // as Python text; empty for a required input
   std::span<const std::string_view> choices;  // of kind choice
   std::vector<DType> dtypes = {};             // of an array, as far as `doc` names them

@@ -27,12 +27,16 @@ constexpr std::string_view kSrcIndices = "int32 or int64 (n,): which token it is
 const op::Immortal<op::Parameter> kOneInputs = {
     op::written("k_dst", "keys"),    op::written("v_dst", "values"),    {"idx_dst", kDstIndices},
     {"k_src", "keys that are read"}, {"v_src", "values that are read"}, {"idx_src", kSrcIndices}};
+op::Parameter or_table(op::Parameter caches) {
+  caches.addresses = true;
+  return caches;
+}
 const op::Immortal<op::Parameter> kAllInputs = {
-    op::written("k_ptr_dst", "keys of all layers, or a table of them"),
-    op::written("v_ptr_dst", "values likewise"),
+    or_table(op::written("k_ptr_dst", "keys of all layers, or a table of them")),
+    or_table(op::written("v_ptr_dst", "values likewise")),
     {"idx_dst", kDstIndices},
-    {"k_ptr_src", "keys of all layers that are read, or a table of them"},
-    {"v_ptr_src", "values likewise"},
+    or_table({"k_ptr_src", "keys of all layers that are read, or a table of them"}),
+    or_table({"v_ptr_src", "values likewise"}),
     {"idx_src", kSrcIndices}};
 const jit::Rung& kCopy = op::make_rung(kFolder, "copy", "copy.cuh", op::kThreads, "CopyConfig");
 
