@@ -4,7 +4,6 @@
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -30,14 +29,9 @@ class Reaper {
   }
   // Returns when all are ended. Kind cancelled if an interrupt comes first.
   void wait() {
-    constexpr std::chrono::milliseconds kSlice{50};  // between two looks for an interrupt
     std::unique_lock lock(mutex_);
     if (!std::exchange(busy_, true)) return lock.unlock(), work();
-    while (!idle_.wait_for(lock, kSlice, [this] { return !busy_; })) {
-      lock.unlock();
-      check_interrupt();
-      lock.lock();
-    }
+    wait_or_interrupt(idle_, lock, [this] { return !busy_; });
   }
 
  private:

@@ -123,12 +123,7 @@ class LazyWeights::State final : public Reclaimer {
   }
 
   void wait_while_loading(const Slot& slot, Lock& lock) {
-    while (slot.loading) {
-      loaded_.wait_for(lock, std::chrono::milliseconds(50));
-      lock.unlock();
-      check_interrupt();
-      lock.lock();
-    }
+    wait_or_interrupt(loaded_, lock, [&slot] { return !slot.loading; });
   }
 
   Resource load(std::string_view name, const std::optional<uint64_t>& before) const {

@@ -93,19 +93,11 @@ Scheduler::~Scheduler() {
 }
 
 bool Scheduler::close(std::optional<Time> at_most) {
-  constexpr Time kSlice = std::chrono::milliseconds(50);  // between two looks for an interrupt
-  const auto end = at_most ? steady_now() + *at_most : Time::max();
+  if (!driver_.joinable()) at_most = Time(0);  // nobody would end what runs
   cancel_pending();
   std::unique_lock lock(mutex_);
-  while (core_.statistics().running > 0) {
-    const Time left = end - steady_now();
-    if (!driver_.joinable() || left <= Time(0)) return false;
-    changed_.wait_for(lock, std::min(left, kSlice));
-    lock.unlock();
-    check_interrupt();
-    lock.lock();
-  }
-  return true;
+  return wait_or_interrupt(
+      changed_, lock, [this] { return core_.statistics().running == 0; }, at_most);
 }
 
 // From now on nothing is taken, and nothing that waits starts.

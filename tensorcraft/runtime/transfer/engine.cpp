@@ -149,17 +149,15 @@ struct Transfer::Engine {
     if (driven == this)
       fail(ErrorKind::value, "TransferEngine: ", call,
            ": the engine's own thread would wait for itself; do it elsewhere");
-    while (!is_there()) {
-      if (drive == TransferEngine::Drive::callers) {
+    const bool has_thread = drive == TransferEngine::Drive::thread;
+    const auto is_over = [&] {
+      if (!has_thread) {
         pump();
         tell(lock);
-        if (is_there()) return;
       }
-      moved.wait_for(lock, drive == TransferEngine::Drive::thread ? Time(kSlice) : Time(kPause));
-      lock.unlock();
-      check_interrupt();
-      lock.lock();
-    }
+      return is_there();
+    };
+    wait_or_interrupt(moved, lock, is_over, {}, has_thread ? Time(kSlice) : Time(kPause));
   }
   void require_success(const Record& record) const {
     if (record.state == State::failed) std::rethrow_exception(record.error);
