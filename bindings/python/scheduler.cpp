@@ -6,6 +6,7 @@
 #include "gil.hpp"
 #include "stream.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/runtime/scheduler/scheduler.hpp"
@@ -245,10 +246,7 @@ class SchedulerObject {
  private:
   std::shared_ptr<Running> open() {
     if (!running_) fail(ErrorKind::value, "Scheduler: it is closed; make another one");
-    if (is_of_parent())
-      fail(ErrorKind::unsupported,
-           "Scheduler: it was made before this process was forked, and its threads stayed behind; "
-           "make another one here");
+    if (is_of_parent()) fail_in_forked_child("Scheduler");
     return running_;
   }
   bool is_of_parent() const { return getpid() != process_; }

@@ -7,6 +7,7 @@
 #include "gil.hpp"
 #include "graph.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/runtime/memory/pinned.hpp"
@@ -223,10 +224,7 @@ class EngineObject {
  private:
   TransferEngine& open() {
     if (!engine_) fail(ErrorKind::value, "TransferEngine: it is closed; make another one");
-    if (is_of_parent())
-      fail(ErrorKind::unsupported,
-           "TransferEngine: it was made before this process was forked, and its threads stayed "
-           "behind; make another one here");
+    if (is_of_parent()) fail_in_forked_child("TransferEngine");
     return *engine_;
   }
   bool is_of_parent() const { return getpid() != process_; }

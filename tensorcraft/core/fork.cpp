@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/fork.hpp"
 
+#include "tensorcraft/core/error.hpp"
+
 #include <pthread.h>
 
 #include <algorithm>
@@ -83,5 +85,11 @@ class ForkRegistry {
 
 AtFork::AtFork() { ForkRegistry::of_process().add(*this); }
 AtFork::~AtFork() { ForkRegistry::of_process().remove(*this); }
+
+void fail_in_forked_child(std::string_view object) {
+  fail(ErrorKind::unsupported, object,
+       ": it was made before this process was forked, and its threads stayed behind; make another "
+       "one here");
+}
 
 }  // namespace tensorcraft

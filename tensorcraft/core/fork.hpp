@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 // The one registry of what fork() must care for. A child has the thread that forked and no other,
@@ -60,5 +61,8 @@ class InForkedChild final : private AtFork {
 
   const std::function<void()> function_;
 };
+
+// Refuses, with kind unsupported, to use in a child an object whose threads stayed in its parent.
+[[noreturn]] void fail_in_forked_child(std::string_view object);
 
 }  // namespace tensorcraft

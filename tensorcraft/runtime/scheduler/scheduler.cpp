@@ -133,10 +133,7 @@ void Scheduler::forget_threads() {
 }
 
 void Scheduler::refuse_in_child() const {
-  if (is_of_parent_)
-    fail(ErrorKind::unsupported,
-         "Scheduler: it was made before this process was forked, and its threads stayed behind; "
-         "make another one here");
+  if (is_of_parent_) fail_in_forked_child("Scheduler");
 }
 
 // One event, and what the machine asks for in answer.

@@ -91,10 +91,7 @@ struct Transfer::Engine {
       : clock(std::move(clock_)), drive(drive_) {}
 
   void refuse_in_child() const {
-    if (is_of_parent)
-      fail(ErrorKind::unsupported,
-           "TransferEngine: it was made before this process was forked, and its threads stayed "
-           "behind; make another one here");
+    if (is_of_parent) fail_in_forked_child("TransferEngine");
   }
   void pump() {
     const uint64_t before = seen;
