@@ -201,9 +201,10 @@ void Scheduler::go_on() {
 
 void Scheduler::drive(const std::stop_token& stop) {
   constexpr Time kLongest = std::chrono::hours(1);
-  while (!stop.stop_requested()) {
+  while (true) {
     std::unique_lock lock(mutex_);
     poked_ = false;
+    if (stop.stop_requested()) return;  // asked for before the poke that is forgotten here
     lock.unlock();
     take_in();
     begin();

@@ -280,6 +280,11 @@ TEST(SchedulerThread, TheEndCancelsWhatIsPendingAndWaitsForTheRest) {
   EXPECT_EQ(ended.at(2).state, TaskState::cancelled);
 }
 
+// A missed request would be seen an hour later.
+TEST(SchedulerThread, SeesARequestToEndAtEachOfItsSteps) {
+  for (int i = 0; i < 2000; ++i) Scheduler({}, std::make_unique<CpuExecutor>(1));
+}
+
 TEST(SchedulerThread, IsClosedOnceAndRefusesWhatComesLater) {
   Scheduler scheduler({}, std::make_unique<CpuExecutor>());
   std::atomic<int> ran = 0;
