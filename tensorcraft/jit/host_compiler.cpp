@@ -35,7 +35,7 @@ struct HostProgram {
 
   // Files of the library begin with a dot, which those of a user do not.
   std::string file() const { return user ? entry_file(*user, ".cpp") : join(".", name, ".cpp"); }
-  // The folder of a header, which a user's own text shares with its entry.
+  // Is a header the user's own text? It lies beside the entry, the others in a folder.
   bool is_own(const Header& header) const { return user && header.name == user->file; }
 };
 
