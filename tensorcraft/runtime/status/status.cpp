@@ -87,7 +87,7 @@ class Writer {
   uint64_t add(std::function<std::vector<Item>()> items) {
     const std::lock_guard lock(mutex_);
     sources_[++last_id_] = std::move(items);
-    if (!is_writing_) begin();
+    if (!is_writing_ && !failed_) begin();
     return last_id_;
   }
   void remove(uint64_t id) {
@@ -97,13 +97,15 @@ class Writer {
 
  private:
   void begin() try {
-    if (folder().empty()) fail(ErrorKind::io, "there is no cache folder");
-    path_ = join(folder(), "/", process_.pid, kComplete);
-    if (const std::error_code problem = make_folder()) warn(problem.message());
+    const std::string place = folder();
+    if (place.empty()) fail(ErrorKind::io, "there is no cache folder");
+    fs::create_directories(place);
+    fs::permissions(place, fs::perms::owner_all);
+    path_ = join(place, "/", process_.pid, kComplete);
     is_writing_ = start();
     if (is_writing_) std::atexit([] { of_process().end(); });
   } catch (const std::exception& error) {
-    warn(error.what());
+    give_up(error.what());
   }
   // A thread that is refused now is asked for again by the next source.
   bool start() {
@@ -123,55 +125,44 @@ class Writer {
     std::error_code ignored;
     if (getpid() == process_.pid) fs::remove(path_, ignored);
   }
-  static void warn(std::string_view why) {
-    log_warn_once("status", join("status: it is not told to tensorcraft top: ", why));
+  void give_up(std::string_view why) {
+    failed_ = true;
+    log_error(join("status: it is not told to tensorcraft top: ", why));
   }
-  // What cannot be written now is written a second later.
   void write_for_ever() {
     while (write_if_possible()) std::this_thread::sleep_for(std::chrono::seconds(1));
   }
-  // False once the process ends.
+  // A file that the process has no memory for now is written a second later.
   bool write_if_possible() {
     try {
       return write();
-    } catch (const std::exception&) {  // there is no memory for it
+    } catch (const std::exception&) {
       return true;
     }
   }
   bool write() {
     const std::lock_guard lock(mutex_);
-    if (!is_writing_) return false;
+    if (!is_writing_ || failed_) return false;
     process_.items.clear();
     for (const auto& [id, items] : sources_) try {
         std::ranges::move(items(), std::back_inserter(process_.items));
       } catch (const std::exception&) {  // of a lost device; others still tell
       }
     process_.written = now();
-    if (make_folder() || !put(text_of(process_))) warn(join(path_, " cannot be written"));
-    return true;
-  }
-  // Whole: a reader sees this text or the one before.
-  bool put(const std::string& text) const {
     const std::string temporary = join(path_, kTemporary);
     std::ofstream out(temporary, std::ios::trunc);
-    out << text;
+    out << text_of(process_);
     out.close();
     std::error_code problem;
     if (out) fs::rename(temporary, path_, problem);
-    return out && !problem;
-  }
-  // It may have been removed with the rest of the cache.
-  static std::error_code make_folder() {
-    std::error_code problem;
-    fs::create_directories(folder(), problem);
-    if (!problem) fs::permissions(folder(), fs::perms::owner_all, problem);
-    return problem;
+    if (!out || problem) give_up(join(path_, " cannot be written"));
+    return !failed_;
   }
 
   ForkSafeMutex mutex_;
   std::map<uint64_t, std::function<std::vector<Item>()>> sources_;
   uint64_t last_id_ = 0;
-  bool is_writing_ = false;
+  bool is_writing_ = false, failed_ = false;
   Process process_{.pid = getpid(), .program = own_program(), .begun = now()};
   std::string path_;
 };
