@@ -12,6 +12,7 @@
 #include "tensorcraft/jit/recently_used.hpp"
 #include "tensorcraft/jit/user_source.hpp"
 #include "tensorcraft/jit/work_folder.hpp"
+#include "tensorcraft/simt/instrumentation.hpp"
 
 #include <chrono>
 #include <ctime>
@@ -52,6 +53,7 @@ HostProgram make_program(const KernelKey& key, const HostCompiler& compiler) {
     program.options.push_back("-fsanitize-coverage=trace-pc");  // its steps can be interrupted
   // It tells of its accesses to functions that the race library defines.
   if (simt::is_race_library()) program.options.push_back("-fsanitize=thread");
+  if (simt::is_asan_library()) program.options.push_back("-fsanitize=address");
   Sha256 hash;
   hash.field("tensorcraft host kernel").field(std::to_string(kCacheFormat)).field(version());
   hash.field(compiler.path).field(std::to_string(compiler.bytes));

@@ -4,6 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/usable_cores.hpp"
 #include "tensorcraft/simt/cluster.hpp"
+#include "tensorcraft/simt/instrumentation.hpp"
 #include "tensorcraft/simt/shadow.hpp"
 
 #include <algorithm>
@@ -112,6 +113,14 @@ void launch(const Launch& launch, Body body, const void* params) {
 }
 
 bool is_race_library() { return kRaceBuild; }
+
+bool is_asan_library() {
+#if defined(__SANITIZE_ADDRESS__)
+  return true;
+#else
+  return false;
+#endif
+}
 
 void set_options(const Options& options) { current_options = options; }
 Options options() { return current_options; }
