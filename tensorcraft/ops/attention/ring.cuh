@@ -75,8 +75,7 @@ struct alignas(1024) Ring {
   uint64_t k_full[C.stages], k_empty[C.stages], v_full[C.stages], v_empty[C.stages];
 
   // Makes the barriers while the kernels before this one may still run, and waits for those.
-  // `readers`: warps that read each tile. Each lane lets go of the queries, and of the work, which
-  // all lanes read.
+  // `readers`: warps that read each tile.
   TC_DEVICE void start(const HopperParams& p, int readers) {
     if (threadIdx.x == 0) {
       ptx::prefetch_tensormap(&p.q_map);
@@ -84,14 +83,14 @@ struct alignas(1024) Ring {
         ptx::prefetch_tensormap(&p.k_map);
         if (sizeof(T) == 2) ptx::prefetch_tensormap(&p.v_map);
       }
-      const auto make = [&](uint64_t& full, uint64_t& empty, int arrivals) {
+      const auto make = [&](uint64_t& full, uint64_t& empty) {
         ptx::mbarrier_init(&full, 1);
-        ptx::mbarrier_init(&empty, uint32_t(arrivals));
+        ptx::mbarrier_init(&empty, uint32_t(readers));
       };
-      make(q_full, q_empty, readers * kWarpSize);
+      make(q_full, q_empty);
       for (int i = 0; i < C.stages; ++i) {
-        make(k_full[i], k_empty[i], readers);
-        make(v_full[i], v_empty[i], readers);
+        make(k_full[i], k_empty[i]);
+        make(v_full[i], v_empty[i]);
       }
       ptx::fence_mbarrier_init();
     }
