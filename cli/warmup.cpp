@@ -57,7 +57,7 @@ void add_kernels(std::vector<jit::KernelKey>& kernels, const std::string& call,
   for (const op::Considered& c : e.variants)
     if (c.variant.name == e.variant && c.plan)
       for (const op::Step& step : c.plan->steps())
-        if (device.device.is_cuda() || !op::simt_instance(step)) kernels.push_back(step.kernel);
+        if (!op::is_held(step, device)) kernels.push_back(step.kernel);
 }
 
 // The kernels that the calls would launch.

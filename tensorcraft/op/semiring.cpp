@@ -6,7 +6,6 @@
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/jit/source.hpp"
 #include "tensorcraft/op/expression/text.hpp"
-#include "tensorcraft/op/simt.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -58,10 +57,6 @@ SemiringProgram checked_semiring(std::string_view op, std::string_view combine,
       {.name = "a", .value = DType::float32, .may_be_unused = true}};
   const std::string argument = join(op, ": combine");
   return {compile_expression(combine, operands, DType::float32, argument), reduction};
-}
-
-bool is_held(const Step& step, const DeviceInfo& device) {
-  return device.device.type == DeviceType::simt && simt_instance(step);
 }
 
 const jit::Rung& rung_with(const jit::Rung& rung, const SemiringProgram& semiring) {

@@ -3,6 +3,7 @@
 #include "tensorcraft/device/semiring.h"
 #include "tensorcraft/op/expression/language.hpp"
 #include "tensorcraft/op/plan.hpp"
+#include "tensorcraft/op/simt.hpp"
 #include "tensorcraft/op/value.hpp"
 
 #include <cstring>
@@ -21,10 +22,6 @@ struct SemiringProgram {
 // Kind value or type, with the text and a caret, if `combine` is no expression of x and a.
 SemiringProgram checked_semiring(std::string_view op, std::string_view combine,
                                  Reduction reduction);
-
-// Is a step whose semiring is interpreted a kernel that the library holds for the device? If not,
-// it is compiled.
-bool is_held(const Step& step, const DeviceInfo& device);
 
 // The rung with the expression in it. Device text that includes the rung's is made at its first
 // use and kept.
@@ -50,7 +47,8 @@ WithSteps<Params> params_with_steps(const Params& params, const SemiringProgram&
   return all;
 }
 
-// Gives step i of a plan, whose Config has the field `semiring`, what its semiring needs.
+// Gives step i of a plan, whose Config has the field `semiring`, what its semiring needs: it
+// is compiled, or read by the kernel that the library holds.
 template <class Config, class Params>
 void set_semiring(Plan& plan, size_t i, const Params& params, const SemiringProgram& semiring,
                   const DeviceInfo& device) {

@@ -60,6 +60,10 @@ const simt::Instance* simt_instance(const Step& step) {
   return simt::find(simt_instances(step), {key.types.data(), size_t(key.num_types)}, key.config);
 }
 
+bool is_held(const Step& step, const DeviceInfo& device) {
+  return device.device.type == DeviceType::simt && simt_instance(step);
+}
+
 const Step* not_on_simt(const Plan& plan) {
   for (const Step& step : plan.steps())
     if (!simt_instance(step)) return jit::host_compiler_problem().empty() ? nullptr : &step;

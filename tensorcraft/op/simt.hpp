@@ -13,6 +13,8 @@ namespace tensorcraft::op {
 // The instances of a step's rung, and the one that serves it; null if there is none.
 const std::vector<simt::Instance>& simt_instances(const Step& step);
 const simt::Instance* simt_instance(const Step& step);
+// Is the device the SIMT device, and does the library hold the step's kernel for it?
+bool is_held(const Step& step, const DeviceInfo& device);
 // The first step of a plan that is not compiled if there is no compiler; null if all can run.
 const Step* not_on_simt(const Plan& plan);
 // Makes the variant decline, with the kernel in the reason, if its plan cannot run.

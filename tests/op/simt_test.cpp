@@ -74,7 +74,8 @@ template <class T, Config C> TC_DEVICE void run(const Params& p) {
   p.out[i] = i * C.step + int(sizeof(T));
 }
 })");
-  const jit::Rung steps{"test", "steps", "test/steps.cuh", "steps::run", "steps::Config", kFields};
+  static const jit::Rung steps{"test",       "steps",         "test/steps.cuh",
+                               "steps::run", "steps::Config", kFields};
   for (const int step : {4, -7}) {
     std::vector<int> out(120, -1);
     const Plan made = plan(steps, DType::int64, {.step = step}, out.data());

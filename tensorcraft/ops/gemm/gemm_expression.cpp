@@ -163,7 +163,7 @@ Expression set_expression(op::Step& step, const Problem& q, const DeviceInfo& de
     return how;
   };
   const Expression read = set(Expression::interpreted);
-  if (device.device.type == DeviceType::simt && op::simt_instance(step)) return read;
+  if (op::is_held(step, device)) return read;
   step.kernel.rung = &with_expression(*step.kernel.rung, q);
   return set(Expression::compiled);
 }
