@@ -72,7 +72,7 @@ struct Consumer {
     release(&ring.v_empty[values.stage]);
     values.advance();
   }
-  TC_DEVICE void release_queries() const { release(&ring.q_empty); }
+  TC_DEVICE void release_queries() const { ptx::mbarrier_arrive(&ring.q_empty); }
 
   // Before the first tile of values of some work.
   TC_DEVICE void open(const Work<C>& w) {

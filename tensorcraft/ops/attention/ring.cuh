@@ -75,7 +75,8 @@ struct alignas(1024) Ring {
   uint64_t k_full[C.stages], k_empty[C.stages], v_full[C.stages], v_empty[C.stages];
 
   // Makes the barriers while the kernels before this one may still run, and waits for those.
-  // `readers`: warps that read each tile.
+  // `readers`: warps that read each tile. Each lane lets go of the queries, and of the work, which
+  // all lanes read.
   TC_DEVICE void start(const HopperParams& p, int readers) {
     if (threadIdx.x == 0) {
       ptx::prefetch_tensormap(&p.q_map);
@@ -83,14 +84,14 @@ struct alignas(1024) Ring {
         ptx::prefetch_tensormap(&p.k_map);
         if (sizeof(T) == 2) ptx::prefetch_tensormap(&p.v_map);
       }
-      const auto make = [&](uint64_t& full, uint64_t& empty) {
+      const auto make = [&](uint64_t& full, uint64_t& empty, int arrivals) {
         ptx::mbarrier_init(&full, 1);
-        ptx::mbarrier_init(&empty, uint32_t(readers));
+        ptx::mbarrier_init(&empty, uint32_t(arrivals));
       };
-      make(q_full, q_empty);
+      make(q_full, q_empty, readers * kWarpSize);
       for (int i = 0; i < C.stages; ++i) {
-        make(k_full[i], k_empty[i]);
-        make(v_full[i], v_empty[i]);
+        make(k_full[i], k_empty[i], readers);
+        make(v_full[i], v_empty[i], readers);
       }
       ptx::fence_mbarrier_init();
     }
