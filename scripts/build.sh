@@ -2,18 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # Configures, builds and installs the library into build/PRESET/install and the Python package into build/PRESET/python,
 # where .venv finds it: .venv/bin/python imports it from any folder, .venv/bin/tensorcraft is the command.
-# usage: build.sh [--no-tests] [--no-onednn] [PRESET]    PRESET: debug, release (default), profile, asan, tsan
+# usage: build.sh [--package | --no-tests] [--no-onednn] [PRESET]    PRESET: debug, release (default), profile, asan, tsan
+# --package makes the library and the Python package alone, --no-tests the command too. Else benchmarks and tests are built as well.
 # --no-onednn builds into build/PRESET-no-onednn. asan and tsan leave the Python package out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-preset=release tests=ON onednn=ON
+preset=release level=3 onednn=ON  # 1: library and package, 2: and the command, 3: everything
 for argument in "$@"; do
   case $argument in
-    --no-tests) tests=OFF ;;
+    --package) level=1 ;;
+    --no-tests) level=2 ;;
     --no-onednn) onednn=OFF ;;
     debug | release | profile | asan | tsan) preset=$argument ;;
-    *) sed -n '3,6s/^# //p' scripts/build.sh; exit 2 ;;
+    *) sed -n '3,7s/^# //p' scripts/build.sh; exit 2 ;;
   esac
 done
 build=build/$preset
@@ -62,8 +64,8 @@ fi
 # Nothing changed since the last complete build, with what is asked for or more: done. Folders count too, so a deleted file is seen.
 sources=(CMakeLists.txt CMakePresets.json bindings cmake python tensorcraft tests)
 [ ! -d cli ] || sources+=(bench benchmarks cli)
-stamp=$build/complete-tests-$tests
-[ -e "$stamp" ] || [ $tests = ON ] || stamp=$build/complete-tests-ON
+stamp=$build/complete-$level
+for more in 2 3; do [ -e "$stamp" ] || ((more < level)) || stamp=$build/complete-$more; done
 if [ -e "$stamp" ] && [ -z "$(find "${sources[@]}" .venv/installed -name __pycache__ -prune -o -newer "$stamp" -print -quit)" ]; then
   case $preset in asan | tsan) ;; *) link_into_environment ;; esac
   exit 0
@@ -71,17 +73,20 @@ fi
 started=$(mktemp "$build/started.XXXXXX")
 trap 'rm -f "$started"' EXIT
 
-if [ ! -e "$build/build.ninja" ] || ! grep -q "TENSORCRAFT_BUILD_TESTS:BOOL=$tests" "$build/CMakeCache.txt"; then
+from() { if ((level >= $1)); then echo ON; else echo OFF; fi; }
+parts="-DTENSORCRAFT_BUILD_COMMAND=$(from 2) -DTENSORCRAFT_BUILD_BENCHMARKS=$(from 3) -DTENSORCRAFT_BUILD_TESTS=$(from 3)"
+if [ ! -e "$build/build.ninja" ] || [ "$(cat "$build/parts" 2>/dev/null)" != "$parts" ]; then
   echo "build: configuring $build"
-  run cmake --preset $preset -B "$build" -DTENSORCRAFT_BUILD_TESTS=$tests -DTENSORCRAFT_WITH_ONEDNN=$onednn
+  run cmake --preset $preset -B "$build" $parts -DTENSORCRAFT_WITH_ONEDNN=$onednn
+  echo "$parts" >"$build/parts"
 fi
 echo "build: building $build"
 build_with_progress "$build"
 run cmake --install "$build" --prefix "$build/install"
 
 finish() {
-  rm -f "$build"/complete-tests-*
-  mv "$started" "$build/complete-tests-$tests"  # as old as the start, so an edit made meanwhile is built next time
+  rm -f "$build"/complete-*
+  mv "$started" "$build/complete-$level"  # as old as the start, so an edit made meanwhile is built next time
 }
 case $preset in
   asan | tsan)  # a sanitizer's library must be the first of a process, which Python does not give it

@@ -14,6 +14,6 @@ run_example() {
   for word; do case $word in -h | --help) usage; exit 0 ;; esac; done
   if [ "${1:-}" = --no-onednn ]; then onednn=(--no-onednn) && shift; fi
   "$root/scripts/setup.sh" "${setup[@]}" "${onednn[@]}"
-  "$root/scripts/build.sh" --no-tests "${onednn[@]}"
+  "$root/scripts/build.sh" --package "${onednn[@]}"
   exec "$root/.venv/bin/python" "$root/examples/$file" "$@"
 }

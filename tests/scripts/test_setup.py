@@ -107,7 +107,7 @@ def test_the_demos_set_up_build_and_hand_their_words_on(tmp_path, script, exampl
     calls = [line.rstrip("|").split("|") for line in done.stdout.splitlines()]
     assert calls == [
         ["scripts/setup.sh", *needs, *onednn],
-        ["scripts/build.sh", "--no-tests", *onednn],
+        ["scripts/build.sh", "--package", *onednn],
         [".venv/bin/python", str(tmp_path / "examples" / example), *words],
     ]
 
