@@ -27,7 +27,7 @@ def accepted(*call: object, **options: object) -> list[str]:
 @pytest.mark.parametrize("shape", [(8, 3000), (3, 517), (2, 9001)])
 def test_every_variant_that_a_gpu_would_take_runs(shape: tuple[int, int]) -> None:
     x = np.random.default_rng(1).standard_normal(shape).astype(np.float16)
-    expected = np.asarray(tc.softmax(x, variant="reference"))
+    expected = np.asarray(tc.softmax(x, device="cpu", variant="reference"))
     on_simt = tc.asarray(x, device="simt")
     variants = accepted("softmax", on_simt)
     assert {"online", "naive"} < set(variants)
@@ -38,7 +38,7 @@ def test_every_variant_that_a_gpu_would_take_runs(shape: tuple[int, int]) -> Non
 def test_products_take_any_shape() -> None:
     rng = np.random.default_rng(2)
     a, b = rng.standard_normal((64, 256)).astype(np.float16), rng.standard_normal((256, 512)).astype(np.float16)
-    expected = np.asarray(tc.gemm(a, b, variant="reference"))
+    expected = np.asarray(tc.gemm(a, b, device="cpu", variant="reference"))
     for variant in ("wgmma", "warp_specialized"):
         got = tc.gemm(tc.asarray(a, device="simt"), tc.asarray(b, device="simt"), variant=variant)
         np.testing.assert_allclose(got.numpy(), expected, rtol=2e-2, atol=2e-2)
@@ -101,3 +101,16 @@ def test_without_a_compiler_the_library_runs_what_it_holds(tmp_path: Path) -> No
         assert total == "3.0"
         assert done.returncode != 0 and "Unsupported" in done.stderr and why in done.stderr
         assert not entries(tmp_path)
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_either_compiler_alone_is_enough(tmp_path: Path, compiler: str) -> None:
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for tool in (compiler, "as", "ld"):
+        (folder / tool).symlink_to(os.path.realpath(str(shutil.which(tool))))
+    done = call_in(tmp_path / "cache", "in_registers", PATH=str(folder))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1] == "3.0" and entries(tmp_path / "cache")
