@@ -1,4 +1,4 @@
-# The rungs as the SIMT device runs them: <op>_simt.cpp, with flags of their own.
+# The rungs as the SIMT device runs them, with flags of their own.
 option(TENSORCRAFT_SIMT "Compile the rungs for the SIMT device" ON)
 
 # The kinds of instrumentation. Each is a library of its own, linked from the host code that is there
@@ -12,6 +12,60 @@ endif()
 set(instrumented_options -O1 -g1 -UNDEBUG -Wno-maybe-uninitialized)
 set(TENSORCRAFT_ASAN_OPTIONS -fsanitize=address,undefined)
 
+# The cases of the tests, which say too what is compiled ahead.
+function(tensorcraft_cases)
+  add_library(cases_objects OBJECT ${PROJECT_SOURCE_DIR}/tests/support/cases.cpp ${PROJECT_SOURCE_DIR}/tests/support/simt_cases.cpp)
+  target_include_directories(cases_objects PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(cases_objects PRIVATE ${TENSORCRAFT_WARNINGS} $<$<CONFIG:Release>:-O1>)
+  target_compile_definitions(cases_objects PRIVATE TENSORCRAFT_CASES="${PROJECT_SOURCE_DIR}/tests/ops/cases")
+  target_link_libraries(cases_objects PRIVATE nlohmann_json::nlohmann_json)
+  target_precompile_headers(cases_objects PRIVATE ${TENSORCRAFT_STANDARD_HEADERS})
+endfunction()
+
+# The kernels that are compiled ahead, as lists of sources that a program writes: tests/support/write_instances.cpp. `held` are
+# the library's, `cases` those of the tests; what a call needs besides is compiled when it asks.
+function(tensorcraft_write_instances held cases)
+  if(NOT TENSORCRAFT_SIMT)
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/instances/none.cpp CONTENT "// There is no SIMT device.\n")
+    set(${held} ${PROJECT_BINARY_DIR}/instances/none.cpp PARENT_SCOPE)
+    set(${cases} ${PROJECT_BINARY_DIR}/instances/none.cpp PARENT_SCOPE)
+    return()
+  endif()
+  add_executable(write_instances tests/support/write_instances.cpp tests/support/sanitizer_options.cpp tests/support/untuned.cpp
+                 $<TARGET_OBJECTS:cases_objects>
+                 $<TARGET_OBJECTS:tensorcraft_host> $<TARGET_OBJECTS:tensorcraft_operators> $<TARGET_OBJECTS:tensorcraft_device>)
+  target_include_directories(write_instances PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(write_instances PRIVATE ${TENSORCRAFT_WARNINGS} ${TENSORCRAFT_QUICK_OPTIONS})
+  target_compile_definitions(write_instances PRIVATE TENSORCRAFT_SOURCE="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(write_instances PRIVATE nlohmann_json::nlohmann_json tensorcraft_dependencies)
+
+  # A folder of many rungs has several files, for several cores.
+  set(folder ${PROJECT_BINARY_DIR}/instances)
+  file(GLOB operators CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/tensorcraft/ops ${PROJECT_SOURCE_DIR}/tensorcraft/ops/*)
+  foreach(operator IN LISTS operators)
+    file(GLOB rungs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tensorcraft/ops/${operator}/*.cuh)
+    if(rungs)
+      list(LENGTH rungs count)
+      math(EXPR last "(${count} - 1) / 6")
+      foreach(part RANGE ${last})
+        list(APPEND held_files held/${operator}_${part}.cpp)
+        list(APPEND case_files cases/${operator}_${part}.cpp)
+      endforeach()
+    endif()
+  endforeach()
+  list(TRANSFORM held_files PREPEND ${folder}/ OUTPUT_VARIABLE held_paths)
+  list(TRANSFORM case_files PREPEND ${folder}/ OUTPUT_VARIABLE case_paths)
+  file(GLOB case_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/ops/cases/*.json)
+  add_custom_command(
+    OUTPUT ${held_paths} ${case_paths}
+    COMMAND write_instances ${folder} ${held_files} ${case_files}
+    DEPENDS write_instances ${case_texts}
+    VERBATIM
+    COMMENT "Writing the kernels that are compiled ahead")
+  set(${held} ${held_paths} PARENT_SCOPE)
+  set(${cases} ${case_paths} PARENT_SCOPE)
+endfunction()
+
 # What a target needs that holds kernels for the SIMT device and nothing else: an object library of
 # the instances, or of a test's kernels.
 function(tensorcraft_simt_kernels target)  # [asan | race]
@@ -19,7 +73,6 @@ function(tensorcraft_simt_kernels target)  # [asan | race]
   # CUDA compilers know the pragmas of device text.
   target_compile_options(${target} PRIVATE ${TENSORCRAFT_WARNINGS} -Wno-unknown-pragmas)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_compile_definitions(${target} PRIVATE TENSORCRAFT_SIMT=$<BOOL:${TENSORCRAFT_SIMT}>)
   if(kind)
     target_compile_options(${target} PRIVATE ${instrumented_options})
     target_compile_definitions(${target} PRIVATE TENSORCRAFT_SIMT_INSTRUMENTED)

@@ -41,7 +41,5 @@ function(tensorcraft_add_operator name)
 
   add_library(${name} SHARED ${sources} ${embedded} ${root}/operator.cpp)
   target_include_directories(${name} PUBLIC ${root})
-  target_compile_definitions(${name} PRIVATE TENSORCRAFT_SIMT=1)
-  target_compile_options(${name} PRIVATE -Wno-unknown-pragmas)  # CUDA compilers know those of device text
   target_link_libraries(${name} PUBLIC tensorcraft::tensorcraft)
 endfunction()

@@ -42,8 +42,8 @@ TESTED_ELSEWHERE = {
 # An operator costs lines in ops/all.hpp and ops/registry.hpp, and may serve one more file; its folder, its launcher and what a
 # script writes do not count, nor do tests, examples and documents.
 MAX_FILES_OF_AN_OPERATOR = 3
-# A rung: its device code, its row and choice in plan headers, its list for the emulator, and <op>.cpp or a launcher.
-MAX_FILES_OF_A_RUNG = 4
+# A rung: its device code, its row and choice in plan headers, and <op>.cpp or a launcher.
+MAX_FILES_OF_A_RUNG = 3
 # What the smallest operators may cost, folder and launcher without README.
 LINES_OF_OPERATORS = {"l2_normalize": 500, "masked_mean": 350}
 NAMING_PLACES = re.compile(r"(tensorcraft|bindings|python|cli|bench|cmake|scripts)/|(.*/)?CMakeLists\.txt$")
@@ -243,14 +243,12 @@ def figure_problems(tree):
 
 def place_of_rungs(op, file):
     """Files that count as one have one place."""
-    file = re.sub(rf"(/ops/{op})/\w+_plan\.h$", r"\1/plan.h", file)
-    return re.sub(rf"(/ops/{op})/\w+_simt\.cpp$", rf"\1/{op}_simt.cpp", file)
+    return re.sub(rf"(/ops/{op})/\w+_plan\.h$", r"\1/plan.h", file)
 
 
 def rung_problems(tree):
     """Host variants may ask plan.h about a rung, so _cpu.cpp does not count. All launchers of an operator are one file, and so
-    are its plan headers, plan.h with the ladder and <what>_plan.h with how some rungs are chosen, and its lists for the SIMT
-    device. Expressions are a second ladder of elementwise, whose variants have names of the first."""
+    are its plan headers, plan.h with the ladder and <what>_plan.h with how some rungs are chosen. Expressions are a second ladder of elementwise, whose variants have names of the first."""
     for rung in tree:
         match = re.fullmatch(r"tensorcraft/ops/(\w+)/\d\d_(\w+)\.cuh", rung)
         if not match:
@@ -258,7 +256,7 @@ def rung_problems(tree):
         op, name = match.groups()
         pascal = name.title().replace("_", "")
         named = re.compile(rf'(?<!{{)"{name}"|\bk?{pascal}(Row)?\b|\b(plan|accepts|suits|choose)_{name}\b|\d\d_{name}\.cuh"|'
-                           rf"\b{name}_(launch|problem|doubt|instances|refusal|preference|start)\b")  # fmt: skip
+                           rf"\b{name}_(launch|problem|doubt|refusal|preference|start)\b")  # fmt: skip
         own = re.compile(rf"tensorcraft/(ops/{op}/(?!.*_cpu\.cpp|.*\.md|expression)|(kernels/{op})(_\w+)?\.(cuh|hpp)$)")
         found = {own.match(file)[2] or place_of_rungs(op, file) for file, text in tree.items()
                  if own.match(file) and (file == rung or named.search(code_of(file, text)))}  # fmt: skip

@@ -26,7 +26,6 @@ FILES = {
     "tensorcraft/ops/@name@/plan.h": "plan",
     "tensorcraft/ops/@name@/problem.hpp": "problem",
     "tensorcraft/ops/@name@/@name@_cpu.cpp": "cpu",
-    "tensorcraft/ops/@name@/@name@_simt.cpp": "simt",
     "tensorcraft/ops/@name@/@name@.cpp": "definition",
     "tensorcraft/ops/@name@/README.md": "readme",
     "tests/ops/cases/@name@.json": "cases",

@@ -22,8 +22,7 @@ HEAD = """# Operators
 
 Written by `scripts/operator_index.py` from the registry; `help(tc.NAME)` has every parameter, and
 `print(tc.explain("NAME", ...))` says which variant a call takes and why.
-CUDA variants also run without a GPU, in host memory, with `device="simt"`: all but `fused` and `strided`, which are compiled for one
-expression at a time.
+CUDA variants also run without a GPU, in host memory, with `device="simt"`, if there is a C++ compiler; else `naive`.
 """
 
 

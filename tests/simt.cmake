@@ -6,14 +6,12 @@ file(GLOB wrapper_cases CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/wrappers/*
 
 # Host code, which the programs of all libraries share.
 set(here ${CMAKE_CURRENT_SOURCE_DIR})
-add_library(cases_objects OBJECT support/cases.cpp support/simt_cases.cpp)
 add_library(ops_objects OBJECT ${here}/ops/conformance_test.cpp ${here}/ops/determinism_test.cpp
                                ${here}/ops/far_strides_test.cpp ${here}/ops/properties_products_test.cpp
                                ${here}/ops/properties_test.cpp ${here}/ops/simt_instances_test.cpp)
 add_library(wrappers_objects OBJECT wrappers/wrappers_test.cpp wrappers/coverage_test.cpp)
-target_compile_definitions(cases_objects PRIVATE TENSORCRAFT_CASES="${here}/ops/cases")
 target_compile_definitions(wrappers_objects PRIVATE TENSORCRAFT_SOURCE="${PROJECT_SOURCE_DIR}")
-foreach(objects cases_objects ops_objects wrappers_objects)
+foreach(objects ops_objects wrappers_objects)
   tensorcraft_simt_kernels(${objects})
   tensorcraft_program_objects(${objects})
   tensorcraft_together(${objects} 6)
@@ -43,7 +41,6 @@ function(tensorcraft_simt_suite kind)
   # Instrumented objects first: if several hold an inline function, the first is linked.
   add_executable(simt_tests${end} ${excluded} ${simt_tests} simt/faults/faults_test.cpp
                  $<TARGET_OBJECTS:planted_faults${end}>)
-  target_compile_definitions(simt_tests${end} PRIVATE TENSORCRAFT_SIMT=1)  # lists of the tests' own
   add_executable(simt_faults_page${end} ${excluded} docs/simt_faults_page.cpp $<TARGET_OBJECTS:planted_faults${end}>)
   add_executable(wrappers_tests${end} ${excluded} ${wrapper_cases} $<TARGET_OBJECTS:wrappers_objects>)
   set(programs simt_tests${end} simt_faults_page${end} wrappers_tests${end})
@@ -59,6 +56,9 @@ function(tensorcraft_simt_suite kind)
     endif()
   endforeach()
   add_executable(ops_simt_tests${end} ${excluded} $<TARGET_OBJECTS:ops_objects> $<TARGET_OBJECTS:cases_objects>)
+  if(NOT kind)  # an instrumented library has them
+    target_sources(ops_simt_tests PRIVATE $<TARGET_OBJECTS:tensorcraft_case_instances>)
+  endif()
   list(APPEND programs ops_simt_tests${end})
   foreach(program ${programs})
     target_link_libraries(${program} PRIVATE ${library} GTest::gtest_main)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
+#include <bit>
 #include <cstddef>
-#include <cstring>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -25,11 +25,12 @@ struct ConfigField {
 
 // A Config has int and enum fields only, so no padding: its bytes say all of it.
 template <class Config>
-ConfigBytes config_bytes(const Config& config) {
+constexpr ConfigBytes config_bytes(const Config& config) {
   static_assert(std::has_unique_object_representations_v<Config>, "Config must have no padding");
   static_assert(sizeof(Config) <= kMaxConfigBytes);
+  const auto own = std::bit_cast<std::array<unsigned char, sizeof(Config)>>(config);
   ConfigBytes bytes{};
-  std::memcpy(bytes.data(), &config, sizeof(Config));
+  for (size_t i = 0; i < own.size(); ++i) bytes[i] = own[i];
   return bytes;
 }
 

@@ -7,6 +7,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ struct Rung {
   std::span<const ConfigField> fields = {};  // all of the Config, in its order
   bool begins_itself = false;        // it waits for the kernels before it: its entry does not
   const UserSource* user = nullptr;  // of a user's kernel, which is no template of ours
+  // The Config whose kernel also serves calls of this one; null: there is none but itself.
+  std::function<ConfigBytes(const ConfigBytes&)> general = nullptr;
 };
 
 // Everything that decides the compiled code but the architecture. Plain data: comparing or hashing
@@ -59,6 +62,9 @@ std::string entry_text(const KernelKey& key, std::string_view arch);
 // The text a host compiler compiles for a key: a function of the entry's name that takes the
 // address of the params. Kind value for a key that is not complete.
 std::string host_text(const KernelKey& key);
+// What the function of that text is made of, for texts that hold many: its Config, and the function
+// under the declaration `head` ("void body").
+std::string host_function(const KernelKey& key, std::string_view head);
 // "gemm_block_tiled_bfloat16_bm64_bn64": entry name, dtypes, and the Config's fields by the first
 // letters of their words.
 std::string readable_name(const KernelKey& key);

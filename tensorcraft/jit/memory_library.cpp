@@ -4,7 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/version.hpp"
-#include "tensorcraft/simt/launch.hpp"
+#include "tensorcraft/simt/instrumentation.hpp"
 
 #include <atomic>
 #include <cerrno>

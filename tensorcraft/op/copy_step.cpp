@@ -7,8 +7,7 @@
 
 namespace tensorcraft::op {
 
-void add_copy(Plan& plan, const jit::Rung& copy, std::vector<simt::RungInstances> (*instances)(),
-              const TensorView& to, const TensorView& from) {
+void add_copy(Plan& plan, const jit::Rung& copy, const TensorView& to, const TensorView& from) {
   if (to.data() == from.data() || to.size() == 0) return;
   const kernel::CopyParams p{.from = from.data(),
                              .to = to.writable_data(),
@@ -18,7 +17,7 @@ void add_copy(Plan& plan, const jit::Rung& copy, std::vector<simt::RungInstances
   const kernel::CopyConfig config;
   const Start<kernel::CopyConfig> start{config, div_ceil(p.count, int64_t(config.threads))};
   const DType bits = moved_as(int(dtype_bytes(to.dtype())));
-  plan.add_preparation(make_step(copy, std::span(&bits, 1), start), p).instances = instances;
+  plan.add_preparation(make_step(copy, std::span(&bits, 1), start), p);
 }
 
 }  // namespace tensorcraft::op

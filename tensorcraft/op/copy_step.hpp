@@ -6,8 +6,7 @@
 namespace tensorcraft::op {
 
 // Adds a step in front that copies `from` to `to`, unless they are one. `copy` is the kernel of
-// device/copy.cuh in the folder of an operator, and `instances` what the SIMT device has of it.
-void add_copy(Plan& plan, const jit::Rung& copy, std::vector<simt::RungInstances> (*instances)(),
-              const TensorView& to, const TensorView& from);
+// device/copy.cuh in the folder of an operator.
+void add_copy(Plan& plan, const jit::Rung& copy, const TensorView& to, const TensorView& from);
 
 }  // namespace tensorcraft::op

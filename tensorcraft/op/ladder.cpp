@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace tensorcraft::op {
 namespace {
@@ -25,7 +26,8 @@ std::string pascal_case(std::string_view name) {
 
 const jit::Rung& make_rung(std::string_view folder, std::string_view name, std::string_view file,
                            std::span<const ConfigField> fields, std::string_view config,
-                           bool begins_itself) {
+                           bool begins_itself,
+                           std::function<ConfigBytes(const ConfigBytes&)> general) {
   const std::string scope = join("tensorcraft::kernel::", folder, "::");
   return *new jit::Rung{std::string(folder),
                         std::string(name),
@@ -33,7 +35,9 @@ const jit::Rung& make_rung(std::string_view folder, std::string_view name, std::
                         join(scope, pascal_case(name), "::run"),
                         scope + std::string(config),
                         fields,
-                        begins_itself};
+                        begins_itself,
+                        nullptr,
+                        std::move(general)};
 }
 
 std::vector<std::string> differing_fields(const jit::Rung& rung, std::span<const ConfigBytes> all) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <new>
 #include <string>
@@ -72,7 +73,8 @@ std::vector<std::string> differing_fields(const jit::Rung& rung, std::span<const
 // the process ends, as Immortal says.
 const jit::Rung& make_rung(std::string_view folder, std::string_view name, std::string_view file,
                            std::span<const ConfigField> fields, std::string_view config = "Config",
-                           bool begins_itself = false);
+                           bool begins_itself = false,
+                           std::function<ConfigBytes(const ConfigBytes&)> general = nullptr);
 
 // The ladder of an operator whose checked calls are Problems. Without rungs if it is default made.
 template <class Problem>
@@ -132,7 +134,18 @@ namespace detail {
 template <class Problem, class Params, class Given>
 Problem problem_of(RungCall<Params, Given> (*)(const Problem&));
 
-template <class Params, class Given, class Config, auto instances, auto option_of>
+// As jit::Rung::general.
+template <class Params, class Given, class Config>
+std::function<ConfigBytes(const ConfigBytes&)> general_of(const Rung<Params, Given, Config>& rung) {
+  if (!rung.general) return nullptr;
+  return [general = rung.general](const ConfigBytes& bytes) {
+    Config config;
+    std::memcpy(&config, bytes.data(), sizeof(config));
+    return config_bytes(general(config));
+  };
+}
+
+template <class Params, class Given, class Config, auto option_of>
 struct LadderFunctions {
   using Call = RungCall<Params, Given>;
   static_assert(std::is_trivially_copyable_v<Call> && sizeof(Call) <= kMaxRungCallBytes);
@@ -148,7 +161,6 @@ struct LadderFunctions {
     start.min_blocks = blocks_with_room(start.min_blocks, start.config.threads, gpu.threads_per_sm);
     answer.step = make_step(item.rung, {call.types, call.num_types}, start);
     answer.step.counter_at = rung_of(item).counter_at;
-    answer.step.instances = instances;
     return answer;
   }
   static void add(Plan& plan, const Answer& answer, const LadderItem& item, const void* rung_call,
@@ -187,18 +199,17 @@ struct LadderFunctions {
 inline constexpr ConfigField kThreads[] = {{"threads"}};
 
 // The ladder of an operator's folder. describe: const Problem& -> RungCall; rungs: the array of
-// plan.h; instances: what the SIMT device has of them; complete: as in Ladder; option_of: const
-// Config& -> the value of the operator's settings that fixes it. `fields` are all fields of the
-// Config, whose type is named `config`.
-template <auto describe, const auto& rungs, auto instances, auto complete = nullptr,
-          auto option_of = nullptr, size_t n>
+// plan.h; complete: as in Ladder; option_of: const Config& -> the value of the operator's settings
+// that fixes it. `fields` are all fields of the Config, whose type is named `config`.
+template <auto describe, const auto& rungs, auto complete = nullptr, auto option_of = nullptr,
+          size_t n>
 auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
                  std::string_view config = "Config") {
   using Problem = decltype(detail::problem_of(describe));
   return [&]<class Params, class Given, class Config, size_t count>(
              const Rung<Params, Given, Config>(&ladder)[count]) {
     static_assert(sizeof(Config) == n * sizeof(int), "fields must name all fields of Config");
-    using Functions = detail::LadderFunctions<Params, Given, Config, instances, option_of>;
+    using Functions = detail::LadderFunctions<Params, Given, Config, option_of>;
     std::string (*option)(const ConfigBytes&) = nullptr;
     if constexpr (option_of != nullptr) option = Functions::option;
     std::vector<const LadderItem*> items;
@@ -207,7 +218,8 @@ auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
       const std::string_view name = rung.kernel.empty() ? rung.name : rung.kernel;
       for (const LadderItem* item : items)
         if (item->rung.name == name) return item->rung;
-      return make_rung(folder, name, rung.file, fields, config, rung.begins_itself);
+      return make_rung(folder, name, rung.file, fields, config, rung.begins_itself,
+                       detail::general_of(rung));
     };
     for (const auto& rung : ladder) {
       const jit::Rung& kernel = kernel_of(rung);

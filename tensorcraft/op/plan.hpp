@@ -14,10 +14,6 @@
 #include <type_traits>
 #include <vector>
 
-namespace tensorcraft::simt {
-struct RungInstances;
-}
-
 namespace tensorcraft::op {
 
 // The numbers of a device that choices look at.
@@ -33,8 +29,6 @@ struct WorkspaceMap {
 struct Step {
   jit::KernelKey kernel;
   LaunchConfig launch;
-  // What the SIMT device has of its operator's rungs; null: nothing.
-  std::vector<simt::RungInstances> (*instances)() = nullptr;
   uint32_t params_at = 0, params_bytes = 0;  // its argument among the bytes of the plan
   // Where in its argument the address of the plan's workspace goes, and that of a uint32_t that is
   // 0 when the kernel starts and that it leaves 0. -1: it has none.

@@ -99,7 +99,23 @@ struct Rung {
   // What the choice weighs, for `explain`; if the call fixes what no Config of the rung has, all
   // that the rung has. Null: there is one Config for a call.
   void (*weigh)(Candidates<Config>&, const Params&, const Given&, const Gpu&) = nullptr;
+  // The Config whose kernel also serves calls of this one, so that few kernels compiled ahead serve
+  // all calls; null: each serves its own alone.
+  Config (*general)(Config) = nullptr;
 };
+
+// As Rung::general: what follows strides of any number of axes serves rows in one line too, and
+// what counts in 64 bits serves what 32 bits count.
+template <class Config>
+constexpr Config with_nested(Config config) {
+  config.nested = 1;
+  return config;
+}
+template <class Config>
+constexpr Config with_wide(Config config) {
+  config.wide = 1;
+  return config;
+}
 
 // The blocks of `wanted` that a multiprocessor has room for; all of them if it does not say how
 // many threads it takes. 0 leaves the choice to the compiler.

@@ -2,71 +2,49 @@
 #include "tensorcraft/op/simt.hpp"
 
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/core/fork.hpp"
-#include "tensorcraft/core/with_stack.hpp"
 #include "tensorcraft/jit/host_compiler.hpp"
 #include "tensorcraft/runtime/dispatch/dispatch.hpp"
 #include "tensorcraft/simt/instance.hpp"
 
-#include <algorithm>
 #include <array>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <utility>
+#include <span>
 
 namespace tensorcraft::op {
 namespace {
 
 Index3 index3(const Dim3& d) { return {d.x, d.y, d.z}; }
 
-simt::InstanceList find_instances(const Step& step) {
-  const jit::Rung& rung = *step.kernel.rung;
-  simt::InstanceList all;
-  if (!step.instances) return all;
-  for (const simt::RungInstances& of : step.instances())
-    if (of.rung == rung.name) all = simt::concat(std::move(all), of.instances);
-  return all;
-}
-
-// Compiled into the library, or loaded as long as the object.
+// Compiled ahead, or loaded as long as the object.
 struct Kernel {
   simt::Body body = nullptr;
   std::shared_ptr<const jit::HostKernel> loaded;
 };
 
 Kernel kernel_of(const Step& step) {
-  if (const simt::Instance* const one = simt_instance(step)) return {one->body, nullptr};
+  if (const simt::Instance* const one = simt_instance(step.kernel)) return {one->body, nullptr};
   auto loaded = jit::host_kernel(step.kernel);
   return {loaded->body, loaded};
 }
 
 }  // namespace
 
-const simt::InstanceList& simt_instances(const Step& step) {
-  // Leaked: operators may run until the process ends.
-  static auto* mutex = new ForkSafeMutex;
-  static auto* lists = new std::map<const jit::Rung*, simt::InstanceList>;
-  const std::lock_guard lock(*mutex);
-  const auto known = lists->find(step.kernel.rung);
-  if (known != lists->end()) return known->second;
-  // Each list is written out in a frame, of which the largest are tens of KiB.
-  auto found = with_stack("simt", kAmpleStack, [&] { return find_instances(step); });
-  return lists->emplace(step.kernel.rung, std::move(found)).first->second;
-}
-
-const simt::Instance* simt_instance(const Step& step) {
-  const jit::KernelKey& key = step.kernel;
-  return simt::find(simt_instances(step), {key.types.data(), size_t(key.num_types)}, key.config);
+const simt::Instance* simt_instance(const jit::KernelKey& kernel) {
+  const jit::Rung& rung = *kernel.rung;
+  const std::span types(kernel.types.data(), size_t(kernel.num_types));
+  if (const auto* const own = simt::find_instance({rung.function, types, kernel.config}))
+    return own;
+  if (!rung.general) return nullptr;
+  return simt::find_instance({rung.function, types, rung.general(kernel.config)});
 }
 
 bool is_held(const Step& step, const DeviceInfo& device) {
-  return device.device.type == DeviceType::simt && simt_instance(step);
+  return device.device.type == DeviceType::simt && simt_instance(step.kernel);
 }
 
 const Step* not_on_simt(const Plan& plan) {
   for (const Step& step : plan.steps())
-    if (!simt_instance(step)) return jit::host_compiler_problem().empty() ? nullptr : &step;
+    if (!simt_instance(step.kernel)) return jit::host_compiler_problem().empty() ? nullptr : &step;
   return nullptr;
 }
 

@@ -3,17 +3,17 @@
 #include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/op/variant.hpp"
 
-// Plans on the SIMT device. A kernel comes from its rung's list of instances, or from a C++
-// compiler as jit::host_kernel() says.
+// Plans on the SIMT device. A kernel is compiled ahead, see simt/instance.hpp, or by a C++ compiler
+// as jit::host_kernel() says.
 namespace tensorcraft::simt {
 struct Instance;
 }
 namespace tensorcraft::op {
 
-// The instances of a step's rung, and the one that serves it; null if there is none.
-const std::vector<simt::Instance>& simt_instances(const Step& step);
-const simt::Instance* simt_instance(const Step& step);
-// Is the device the SIMT device, and does the library hold the step's kernel for it?
+// The kernel that is compiled ahead for it, for its own Config or a more general one; null if there
+// is none.
+const simt::Instance* simt_instance(const jit::KernelKey& kernel);
+// Is the device the SIMT device, and is the step's kernel compiled ahead?
 bool is_held(const Step& step, const DeviceInfo& device);
 // The first step of a plan that is not compiled if there is no compiler; null if all can run.
 const Step* not_on_simt(const Plan& plan);

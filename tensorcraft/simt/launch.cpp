@@ -122,6 +122,14 @@ bool is_asan_library() {
 #endif
 }
 
+bool compiles([[maybe_unused]] DType type) {
+#if defined(TENSORCRAFT_SIMT_INSTRUMENTED)
+  return type != DType::float16;
+#else
+  return true;
+#endif
+}
+
 void set_options(const Options& options) { current_options = options; }
 Options options() { return current_options; }
 

@@ -26,10 +26,6 @@ struct Launch {
 // launch. An error that the kernel's own code throws passes through.
 void launch(const Launch& launch, Body body, const void* params);
 
-// Whether this is the race library, which sees the accesses of kernels compiled with
-// -fsanitize=thread.
-bool is_race_library();
-
 // When an asynchronous copy or matrix instruction takes effect between its issue and the wait that
 // orders it.
 enum class Timing { as_late_as_legal, as_early_as_possible, seeded };

@@ -19,11 +19,11 @@ TEST(CopyStep, IsAddedInFrontUnlessThereIsNothingToCopy) {
   Step step;
   step.kernel.rung = &main;
   plan.add(step, int64_t(1));
-  add_copy(plan, copy, nullptr, from, from);
+  add_copy(plan, copy, from, from);
   const TensorView none(other.data(), DType::float16, {0, 3});
-  add_copy(plan, copy, nullptr, none, from.slice(0, 0, 0));
+  add_copy(plan, copy, none, from.slice(0, 0, 0));
   ASSERT_EQ(plan.steps().size(), 1u);
-  add_copy(plan, copy, nullptr, to, from);
+  add_copy(plan, copy, to, from);
   ASSERT_EQ(plan.steps().size(), 2u);
   EXPECT_EQ(plan.first().kernel.rung, &copy);
   EXPECT_EQ(plan.first().kernel.types[0], DType::int16);

@@ -3,7 +3,6 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/simt/instance.hpp"
 #include "tests/support/expect_error.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +46,6 @@ constexpr Rung<ToyParams, NoOptions, ToyConfig> kToyRungs[] = {
      .weigh = weigh_warpgroup},
     {.name = "warp", .file = "0.cuh", .idea = "runs everywhere", .choose = warp}};
 RungCall<ToyParams, NoOptions> toy_call(const Nothing& q) { return {{q.size}, {}, {}}; }
-simt::OperatorInstances no_instances() { return {}; }
 const HostVariant<Nothing> kToyHost[] = {
     {.name = "few",
      .idea = "takes few elements",
@@ -55,9 +53,7 @@ const HostVariant<Nothing> kToyHost[] = {
      .refusal = [](const Nothing& q) -> std::string_view { return q.size < 10 ? "" : "many"; }},
     {.name = "host", .idea = "not on a GPU", .run = [](const Nothing&) {}}};
 const Definition<Nothing, NoOptions> kToy{
-    .name = "toy",
-    .ladder = make_ladder<toy_call, kToyRungs, no_instances>("toy", kToyFields),
-    .host = kToyHost};
+    .name = "toy", .ladder = make_ladder<toy_call, kToyRungs>("toy", kToyFields), .host = kToyHost};
 
 TEST(Choose, TakesTheBestNamedVariantOfEachArchitecture) {
   const DeviceInfo ampere = device_info_of_arch("sm_80"), hopper = device_info_of_arch("sm_90");

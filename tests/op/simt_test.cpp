@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace tensorcraft::op {
 namespace {
 
@@ -22,24 +24,23 @@ constexpr Config kCompiled{.step = 3};
 
 constexpr ConfigField kFields[] = {{"step"}};
 
-simt::OperatorInstances list() {
-  const auto body = [](const void* params) {
-    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
-    static_cast<const Params*>(params)->out[i] = i * kCompiled.step;
-  };
-  simt::Instance one{.types = {DType::int32}, .num_types = 1, .body = body};
-  one.config = config_bytes(kCompiled);
-  return {{"count", {one}}};
+void count(const void* params) {
+  const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+  static_cast<const Params*>(params)->out[i] = i * kCompiled.step;
 }
-const jit::Rung kRung{"test", "count", "test.cuh", "count", "Config", kFields};
-const jit::Rung kWithout{"test", "other", "test.cuh", "other", "Config", kFields};
+constexpr simt::Instance kInstances[] = {
+    {"test::count", {DType::int32}, 1, config_bytes(kCompiled), count}};
+const simt::KnownInstances kKnown([](const simt::Wanted& wanted) {
+  return simt::find_in(kInstances, wanted);
+});
+const jit::Rung kRung{"test", "count", "test.cuh", "test::count", "Config", kFields};
+const jit::Rung kWithout{"test", "other", "test.cuh", "test::other", "Config", kFields};
 
 Plan plan(const jit::Rung& rung, DType dtype, const Config& config, int* out) {
   Step step;
   step.kernel = {.rung = &rung, .types = {dtype}, .num_types = 1, .threads = 40};
   step.kernel.config = config_bytes(config);
   step.launch = {.grid = {3}, .block = {40}};
-  step.instances = list;
   Plan plan;
   plan.add(step, Params{out});
   return plan;
@@ -53,12 +54,28 @@ TEST(Simt, RunsTheInstanceOfAPlan) {
 
 TEST(Simt, FindsNoInstanceOfAnotherTypeConfigOrRung) {
   const auto is_compiled_in = [](const Plan& plan) {
-    return simt_instance(plan.first()) != nullptr;
+    return simt_instance(plan.first().kernel) != nullptr;
   };
   EXPECT_TRUE(is_compiled_in(plan(kRung, DType::int32, kCompiled, nullptr)));
   EXPECT_FALSE(is_compiled_in(plan(kRung, DType::int64, kCompiled, nullptr)));
   EXPECT_FALSE(is_compiled_in(plan(kRung, DType::int32, {.step = 4}, nullptr)));
   EXPECT_FALSE(is_compiled_in(plan(kWithout, DType::int32, kCompiled, nullptr)));
+}
+
+// What a rung says to serve several Configs is found for each of them.
+TEST(Simt, FindsAMoreGeneralInstance) {
+  jit::Rung rung = kRung;
+  rung.general = [](const ConfigBytes& bytes) {
+    Config config;
+    std::memcpy(&config, bytes.data(), sizeof(config));
+    return config_bytes(config.step < 10 ? kCompiled : config);
+  };
+  const auto is_found = [&](int step) {
+    return simt_instance(plan(rung, DType::int32, {.step = step}, nullptr).first().kernel) !=
+           nullptr;
+  };
+  EXPECT_TRUE(is_found(3) && is_found(4));
+  EXPECT_FALSE(is_found(11));
 }
 
 // A rung that no list has, of any dtype and Config.

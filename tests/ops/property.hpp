@@ -4,7 +4,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
-#include "tensorcraft/simt/instance.hpp"
+#include "tensorcraft/simt/instrumentation.hpp"
 #include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>

@@ -115,7 +115,7 @@ def test_a_folder_that_is_no_tree_is_refused(tmp_path: Path) -> None:
 
 # The rest builds it: its own files, and those that list or test all operators, against the library that is built already.
 COMPILED = (
-    *(f"tensorcraft/ops/{NAME}/{NAME}{part}.cpp" for part in ("", "_cpu", "_simt")),
+    *(f"tensorcraft/ops/{NAME}/{NAME}{part}.cpp" for part in ("", "_cpu")),
     "tensorcraft/ops/all.cpp",
     f"tests/ops/{NAME}_test.cpp",
     "tests/ops/conformance_test.cpp",

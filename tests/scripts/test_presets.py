@@ -26,8 +26,8 @@ def test_cmake_lists_them():
 
 # What replaces the -O3 of a release build, by target; cmake/compiler.cmake and CMakeLists.txt say why.
 RELEASE_LEVELS = {"tensorcraft_host": "-O3", "tensorcraft_device": "-O3", "tensorcraft_operators": "-Og",
-                  "tensorcraft_instances": "-O1", "tensorcraft_bench": "-Og", "tensorcraft_bench_runner": "-O3",
-                  "tensorcraft_command": "-Og"}  # fmt: skip
+                  "tensorcraft_instances": "-Os", "tensorcraft_case_instances": "-O1", "tensorcraft_bench": "-Og",
+                  "tensorcraft_bench_runner": "-O3", "tensorcraft_command": "-Og"}  # fmt: skip
 LAUNCHERS = {"aot_launchers", "aot_routes", "launchers_tests", "launchers_gpu_tests", "launcher_headers"}
 
 

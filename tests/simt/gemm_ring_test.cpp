@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rungs on wgmma with every kind of Config: tiles, clusters, schedules and ways to D, of which
-// the library's own instances for the SIMT device have few.
+// the operators' cases have few.
+#include "tensorcraft/core/dlpack_traits.hpp"
 #include "tensorcraft/ops/gemm/09_wgmma.cuh"
 #include "tensorcraft/ops/gemm/10_warp_specialized.cuh"
 #include "tensorcraft/ops/gemm/11_persistent.cuh"
 #include "tensorcraft/ops/gemm/12_split_k.cuh"
 #include "tensorcraft/ops/gemm/plan.h"
-#include "tensorcraft/simt/instance.hpp"
+#include "tensorcraft/simt/launch.hpp"
 #include "tensorcraft/simt/tensor_map.hpp"
 #include "tests/simt/kernels.hpp"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// implicit_wgmma with tiles and grids of which the library's own instances for the SIMT device have
-// few.
+// implicit_wgmma with tiles and grids of which the operator's cases have few.
 #include "tensorcraft/ops/conv2d/07_implicit_wgmma.cuh"
 #include "tensorcraft/ops/conv2d/plan.h"
-#include "tensorcraft/simt/instance.hpp"
+#include "tensorcraft/simt/launch.hpp"
 #include "tensorcraft/simt/tensor_map.hpp"
 #include "tests/simt/kernels.hpp"
 

@@ -3,73 +3,63 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 namespace tensorcraft::simt {
 namespace {
 
-struct Params {
-  double* out;
-};
 struct Config {
   int threads = 32;
-  int nested = 0;
-  friend bool operator==(const Config&, const Config&) = default;
 };
-constexpr std::array kExact{Config{.threads = 32}, Config{.threads = 64}};
-constexpr std::array kNested{Config{.threads = 32, .nested = 1}};
-
-struct Sizes {
-  template <class A, class B, Config C>
-  static void run(const Params& p) {
-    *p.out = double(sizeof(A)) * 1000 + double(sizeof(B)) * 100 + C.threads + C.nested;
-  }
+void body(const void*) {}
+constexpr Instance kList[] = {
+    {"test::f", {DType::float32, DType::bfloat16}, 2, config_bytes(Config{.threads = 32}), body},
+    {"test::f", {DType::float32, DType::bfloat16}, 2, config_bytes(Config{.threads = 64}), body},
+    {"test::f", {DType::float32}, 1, config_bytes(Config{.threads = 32}), body},
+    {"test::none", {}, 0, {}, body},
 };
 
-InstanceList all() {
-  return concat(list<Sizes, kExact>(Pairs<Types<float, int64_t>, Types<bf16>>{}),
-                list<Sizes, kNested>(AnyOf<Types<float, bf16>>{}, &Config::nested));
+struct Call {
+  std::string_view function;
+  std::vector<DType> types;
+  int threads = 32;
+};
+// Where the list has it; -1: it has not.
+ptrdiff_t place_of(const Call& call) {
+  const ConfigBytes config = config_bytes(Config{call.threads});
+  const Instance* const found = find_in(kList, {call.function, call.types, config});
+  return found ? found - kList : -1;
 }
 
-// What the instance computes; 0 if there is none.
-double result(std::initializer_list<DType> types, const Config& config) {
-  const InstanceList list = all();
-  const Instance* found = find(list, {types.begin(), types.size()}, config_bytes(config));
-  double out = 0;
-  const Params params{&out};
-  if (found) found->body(&params);
-  return out;
+TEST(Instances, AreFoundByFunctionAllTypesAndTheWholeConfig) {
+  EXPECT_EQ(place_of({"test::f", {DType::float32, DType::bfloat16}}), 0);
+  EXPECT_EQ(place_of({"test::f", {DType::float32, DType::bfloat16}, 64}), 1);
+  EXPECT_EQ(place_of({"test::f", {DType::float32}}), 2);
+  EXPECT_EQ(place_of({"test::f", {DType::float32}, 64}), -1);
+  EXPECT_EQ(place_of({"test::f", {DType::float32, DType::float16}}), -1);
+  EXPECT_EQ(place_of({"test::f", {}}), -1);
+  EXPECT_EQ(place_of({"test::none", {}, 0}), 3);
+  EXPECT_EQ(place_of({"test::g", {DType::float32}}), -1);
 }
 
-TEST(Instances, AreCompiledForEveryTypeAndConfig) {
-  EXPECT_EQ(all().size(), 5u);
-  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 32}), 4232);
-  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 64}), 4264);
-  EXPECT_EQ(result({DType::int64, DType::bfloat16}, {.threads = 64}), 8264);
-}
-
-TEST(Instances, KnowTheSizeOfTheirParams) {
-  for (const Instance& one : all()) EXPECT_EQ(one.params_bytes, sizeof(Params));
-}
-
-TEST(Instances, PairEachTypeOfAListWithEachOfAnother) {
-  using Pair = Pairs<Types<float, bf16>, Types<int32_t, int64_t>>;
-  using Written = AnyOf<Types<float, int32_t>, Types<float, int64_t>, Types<bf16, int32_t>,
-                        Types<bf16, int64_t>>;
-  static_assert(std::is_same_v<Pair, Written>);
-}
-
-TEST(Instances, AreFoundByAllTypesAndTheWholeConfig) {
-  EXPECT_EQ(result({DType::float32, DType::float16}, {}), 0);
-  EXPECT_EQ(result({DType::float32}, {}), 0);
-  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 128}), 0);
-  EXPECT_EQ(result({DType::int64, DType::bfloat16}, {.threads = 32, .nested = 1}), 0);
-}
-
-TEST(Instances, ServeConfigsThatDifferInAMemberThatMay) {
-  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 32, .nested = 1}), 4233);
-  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 32, .nested = 7}), 4233);
-  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 64, .nested = 7}), 0);
-  EXPECT_EQ(result({DType::float32, DType::bfloat16}, {.threads = 32}), 4232)
-      << "the exact is first";
+// A program's own are known beside the library's, in whatever order they come and go.
+TEST(Instances, AreKnownAsLongAsTheirObject) {
+  const ConfigBytes config = config_bytes(Config{});
+  const DType type = DType::float32;
+  const Wanted wanted{"test::f", {&type, 1}, config};
+  const auto all = [](const Wanted& w) { return find_in(kList, w); };
+  const auto none = [](const Wanted&) -> const Instance* { return nullptr; };
+  EXPECT_EQ(find_instance(wanted), nullptr);
+  auto first = std::make_unique<KnownInstances>(all);
+  auto second = std::make_unique<KnownInstances>(none);
+  EXPECT_EQ(find_instance(wanted), &kList[2]);
+  first.reset();
+  EXPECT_EQ(find_instance(wanted), nullptr);
+  first = std::make_unique<KnownInstances>(all);
+  second.reset();
+  EXPECT_EQ(find_instance(wanted), &kList[2]);
+  first.reset();
+  EXPECT_EQ(find_instance(wanted), nullptr);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/device/base.h"
 #include "tensorcraft/simt/launch.hpp"
 #include "tensorcraft/simt/shadow.hpp"
 
@@ -15,6 +16,13 @@ namespace tensorcraft::simt {
 // Why a test of a kernel that is wrong on purpose, or reads memory that was never written, is
 // skipped.
 inline constexpr char kSooner[] = "the race build reports this kernel sooner, in other words";
+
+// A rung as the emulator calls it.
+template <class Rung, auto kConfig, class... T>
+void body(const void* params) {
+  using Params = KernelParams<decltype(&Rung::template run<T..., kConfig>)>;
+  Rung::template run<T..., kConfig>(*static_cast<const Params*>(params));
+}
 
 // As late as legal, as early as possible, and seeds.
 inline std::vector<Options> timings(int seeds = 8) {

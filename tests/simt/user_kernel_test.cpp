@@ -5,7 +5,7 @@
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/jit/host_compiler.hpp"
-#include "tensorcraft/simt/launch.hpp"
+#include "tensorcraft/simt/instrumentation.hpp"
 
 #include <gtest/gtest.h>
 

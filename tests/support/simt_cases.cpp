@@ -3,7 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/simt/instance.hpp"
+#include "tensorcraft/simt/instrumentation.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -27,6 +27,13 @@ Json case_of(std::string name, Json dtypes, Json inputs, Json options) {
           {"inputs", std::move(inputs)},   {"options", std::move(options)},
           {"tags", Json::array({"simt"})}, {"reduction", 8}};
 }
+// The same for the last variant alone, which has a kernel for every pair of dtypes and every
+// fusion.
+Json last_case_of(std::string name, Json dtypes, Json inputs, Json options) {
+  Json c = case_of(std::move(name), std::move(dtypes), std::move(inputs), std::move(options));
+  c["tags"].push_back("last");
+  return c;
+}
 
 // Adds a case for each dtype that naive has a result of.
 void add_products(Json& cases, const std::string& name, const Json& inputs, Json options) {
@@ -37,7 +44,7 @@ void add_products(Json& cases, const std::string& name, const Json& inputs, Json
   for (const auto& [operands, result] : results) {
     if (!result.is_null()) options["out_dtype"] = result;
     if (!result.is_null() && options.contains("c")) options["c"]["dtype"] = result;
-    cases.push_back(case_of(join(name, "_", result.dump()), operands, inputs, options));
+    cases.push_back(last_case_of(join(name, "_", result.dump()), operands, inputs, options));
   }
 }
 
@@ -54,7 +61,7 @@ void add_codes(Json& cases, const std::string& name, Json options, Json inputs) 
       const std::string is_of = are_floats ? "_floats_" : "_codes_";
       if (options.contains("bias")) options["bias"].erase("dtype");
       if (options.contains("bias") && !are_floats) options["bias"]["dtype"] = "float32";
-      cases.push_back(case_of(join(name, is_of, result.dump()), operands, inputs, options));
+      cases.push_back(last_case_of(join(name, is_of, result.dump()), operands, inputs, options));
       cases.back()["code_steps"] = 1;
     }
   }
@@ -98,7 +105,7 @@ void add_tiny_products(Json& cases, const std::string& name, Json options,
     for (const char* added : {"c", "bias"})
       if (options.contains(added)) options[added]["dtype"] = result;
     if (inputs.contains("x1")) inputs["x1"]["dtype"] = result;
-    cases.push_back(case_of(join(name, "_bytes_", result.dump()), kBytes, inputs, options));
+    cases.push_back(last_case_of(join(name, "_bytes_", result.dump()), kBytes, inputs, options));
   }
   add_codes(cases, name, options, inputs);
 }
@@ -169,8 +176,8 @@ Json grouped_gemm() {
     add_products(cases, value.get<std::string>(), inputs, options);
     for (const Json& result : kFloats) {
       options["out_dtype"] = result;
-      cases.push_back(case_of(join(value.get<std::string>(), "_float8_", result.dump()), kFloat8s,
-                              inputs, options));
+      cases.push_back(last_case_of(join(value.get<std::string>(), "_float8_", result.dump()),
+                                   kFloat8s, inputs, options));
     }
   };
   const Json along_k{{"a", {{"shape", {7, 4}}, {"strides", {1, 7}}}}, {"b", {{"shape", {4, 5}}}}};
@@ -199,8 +206,9 @@ Json layer_norm() {
         if (tensors & 2) options["bias"] = parameter;
         if (tensors & 4) options["residual"] = {{"shape", {2, 3, 6}}};
         if (!wide || tensors & 3)
-          cases.push_back(case_of(join("fusion_", activation.get<std::string>(), tensors, wide),
-                                  wide ? kHalves : kFloats, inputs, options));
+          cases.push_back(
+              last_case_of(join("fusion_", activation.get<std::string>(), tensors, wide),
+                           wide ? kHalves : kFloats, inputs, options));
       }
   return {{"operator", "layer_norm"}, {"cases", cases}};
 }
@@ -215,7 +223,15 @@ Json binary() {
       Json a{{"shape", {2, 3}}};
       if (strided) a["strides"] = kNestedStrides;
       const Json b{{"shape", {2, 3}}, {"dtype", second}, {"fill", divisors}};
-      cases.push_back(case_of(join("with_", second.get<std::string>(), strided), numbers,
+      cases.push_back(last_case_of(join("with_", second.get<std::string>(), strided), numbers,
+                                   {{"a", a}, {"b", b}}, Json::object()));
+      // In vectors one dtype, and some that differ.
+      if (strided) continue;
+      Json firsts = Json::array({second});
+      if (second == "bfloat16") firsts.insert(firsts.end(), {"float32", "float16"});
+      if (second == "float32") firsts.insert(firsts.end(), {"float16", "int64"});
+      if (second == "int32") firsts.push_back("int64");
+      cases.push_back(case_of(join("in_vectors_with_", second.get<std::string>()), firsts,
                               {{"a", a}, {"b", b}}, Json::object()));
     }
   return {{"operators", {"add", "subtract", "multiply", "divide", "maximum", "minimum"}},
@@ -230,7 +246,11 @@ Json astype() {
     for (const bool strided : {false, true}) {
       Json x{{"shape", {2, 3}}, {"fill", {{"kind", "uniform"}, {"low", 0}, {"high", 1}}}};
       if (strided) x["strides"] = kNestedStrides;
-      cases.push_back(case_of(join("to_", to.get<std::string>(), "_tiny", strided), all, {{"x", x}},
+      cases.push_back(last_case_of(join("to_", to.get<std::string>(), "_tiny", strided), all,
+                                   {{"x", x}}, {{"dtype", to}}));
+      if (strided) continue;
+      cases.push_back(case_of(join("in_vectors_to_", to.get<std::string>()),
+                              to == "float32" ? all : Json::array({"float32"}), {{"x", x}},
                               {{"dtype", to}}));
     }
   return {{"operator", "astype"}, {"cases", cases}};
@@ -259,6 +279,13 @@ Json embedding() {
                         Json::object()));
       }
   return {{"operator", "embedding"}, {"cases", cases}};
+}
+
+// What each variant that the case is for says of it.
+std::vector<op::Considered> rows_of(const Case& c, const CaseRun& run, const DeviceInfo& device) {
+  auto rows = c.op->explain(run.outputs(), run.arguments({}), device).variants;
+  if (c.has_tag("last")) rows.erase(rows.begin(), std::prev(rows.end()));
+  return rows;
 }
 
 // Has the library kernels for every type that the case takes and returns?
@@ -293,7 +320,7 @@ std::vector<op::Plan> plans_on_simt(const Case& c, const CaseRun& run) {
   DeviceInfo device = device_info(Device::simt());
   for (const int sms : {device.num_sms, 1}) {
     device.num_sms = sms;
-    for (auto& row : c.op->explain(run.outputs(), run.arguments({}), device).variants)
+    for (auto& row : rows_of(c, run, device))
       if (row.accepted && std::ranges::none_of(plans, [&](const op::Plan& known) {
             return launches_the_same(known, *row.plan);
           }))

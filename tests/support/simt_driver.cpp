@@ -3,12 +3,15 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/jit/entry.hpp"
+#include "tensorcraft/jit/host_compiler.hpp"
 #include "tensorcraft/op/simt.hpp"
 #include "tensorcraft/ops/elementwise/problem.hpp"
 #include "tensorcraft/simt/instance.hpp"
 #include "tests/support/cases.hpp"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 namespace tensorcraft::test {
 namespace {
@@ -50,20 +53,17 @@ EntryCall parse(std::string_view image) {
           .fields = split(between(image, "// Configuration: ", "\n"))};
 }
 
-bool has_types(const simt::Instance& one, const Strings& types) {
-  if (size_t(one.num_types) != types.size()) return false;
-  for (size_t i = 0; i < types.size(); ++i)
-    if (jit::device_type(one.types[i]) != types[i]) return false;
-  return true;
+DType dtype_of(std::string_view device_type) {
+  for (int i = 0; i < kNumDTypes; ++i)
+    if (jit::device_type(DType(i)) == device_type) return DType(i);
+  fail(ErrorKind::internal, "no dtype is ", device_type, " in device text");
 }
 
-// A Config has fields of four bytes, which its text lists in their order.
-bool serves(const simt::Instance& one, const jit::Rung& rung, const Strings& fields) {
-  const Strings own = split(jit::config_fields(rung, one.config));
-  if (own.size() != fields.size()) return false;
-  for (size_t i = 0; i < own.size(); ++i)
-    if (own[i] != fields[i] && !one.any[4 * i]) return false;
-  return true;
+// "layout = row_major" as the number in a Config.
+int32_t value_of(const ConfigField& field, const std::string& text) {
+  const std::string value = text.substr(text.find(" = ") + 3);
+  if (field.values.empty()) return std::stoi(value);
+  return int32_t(std::ranges::find(field.values, value) - field.values.begin());
 }
 
 using KnownRungs = std::map<std::string, op::Step>;
@@ -95,12 +95,18 @@ const op::Step* find_rung(const std::string& function) {
   return found == rungs->end() ? nullptr : &found->second;
 }
 
-const simt::Instance* find_instance(const EntryCall& entry) {
-  const op::Step* const step = find_rung(entry.function);
-  if (!step) return nullptr;
-  for (const simt::Instance& one : op::simt_instances(*step))
-    if (has_types(one, entry.types) && serves(one, *step->kernel.rung, entry.fields)) return &one;
-  return nullptr;
+// The kernel of an entry, whose rung is that of `step`.
+jit::KernelKey key_of(const EntryCall& entry, const op::Step& step) {
+  jit::KernelKey key = step.kernel;
+  key.num_types = int32_t(entry.types.size());
+  key.types = {};
+  std::ranges::transform(entry.types, key.types.begin(), dtype_of);
+  const auto fields = key.rung->fields;
+  for (size_t i = 0; i < fields.size(); ++i) {  // a Config has fields of four bytes
+    const int32_t value = value_of(fields[i], entry.fields.at(i));
+    std::memcpy(&key.config[i * sizeof(value)], &value, sizeof(value));
+  }
+  return key;
 }
 
 Index3 index3(const Dim3& d) { return {d.x, d.y, d.z}; }
@@ -111,7 +117,7 @@ namespace e = kernel::elementwise;
 FakeKernel expression_kernel(const e::Program* program) {
   const op::Step* const interpreted =
       find_rung("tensorcraft::kernel::elementwise::Interpreted::run");
-  const simt::Body body = op::simt_instances(*interpreted)[0].body;
+  const simt::Body body = op::simt_instance(interpreted->kernel)->body;
   const auto run = [program, body](const FakeLaunch&, const void* bytes) {
     const auto& params = *static_cast<const e::ExpressionParams*>(bytes);
     const e::InterpretedParams all = e::interpreted_params(*program, params);
@@ -130,13 +136,16 @@ FakeKernel make_kernel(const std::string& text) {
   const EntryCall entry = parse(text);
   if (const auto* made_from = e::program_of_header(between(text, "#include \"", "\"")))
     return expression_kernel(made_from);
-  const simt::Instance* const instance = find_instance(entry);
-  if (!instance) {
-    std::fprintf(stderr, "no SIMT instance for %s\n", text.c_str());
+  const op::Step* const step = find_rung(entry.function);
+  if (!step) {
+    std::fprintf(stderr, "no operator has the rung of %s\n", text.c_str());
     return {};
   }
-  const auto run = [name = entry.function, body = instance->body](const FakeLaunch& launch,
-                                                                  const void* bytes) {
+  const jit::KernelKey key = key_of(entry, *step);
+  const auto* const ahead = op::simt_instance(key);
+  const auto loaded = ahead ? nullptr : jit::host_kernel(key);
+  const auto run = [name = entry.function, loaded, body = ahead ? ahead->body : loaded->body](
+                       const FakeLaunch& launch, const void* bytes) {
     simt::launch({.name = name,
                   .grid = index3(launch.grid),
                   .block = index3(launch.block),
@@ -144,7 +153,7 @@ FakeKernel make_kernel(const std::string& text) {
                   .shared_bytes = launch.shared_bytes},
                  body, bytes);
   };
-  return {run, instance->params_bytes};
+  return {run, step->params_bytes};
 }
 
 }  // namespace

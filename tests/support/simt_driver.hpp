@@ -5,8 +5,8 @@
 namespace tensorcraft::test {
 
 // What an image of the fake compiler runs: it holds the text of its entry, which names a rung,
-// dtypes and a Config; the launches run the instance that the SIMT device has of these, with the
-// parameter bytes of the launch. Nothing to run if there is no such instance.
+// dtypes and a Config; the launches run the kernel that the SIMT device has of these, with the
+// parameter bytes of the launch. Nothing to run if no operator has the rung.
 FakeKernel simt_kernel(const char* image);
 
 // The fake driver with launches that compute, as late as the program allows.

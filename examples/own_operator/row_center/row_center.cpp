@@ -7,9 +7,7 @@
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/op/rung.h"
-#include "tensorcraft/simt/instance.hpp"
-
-#include "tensorcraft/ops/row_center/00_naive.cuh"  // after what gives it threadIdx on the CPU
+#include "tensorcraft/ops/row_center/params.h"
 
 namespace tensorcraft {
 namespace kernel::row_center {
@@ -55,8 +53,8 @@ const op::HostVariant<Problem> kHost[] = {
     {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
-// The GPU: what the rungs read of a call, the ladder with the best rung first, and what of each the
-// SIMT device has.
+// The GPU, and the SIMT device: what the rungs read of a call, and the ladder with the best rung
+// first.
 op::RungCall<Params, op::NoGiven> rung_call(const Problem& q) {
   const int last = q.x.rank() - 1;
   return {Params{.x = q.x.data(),
@@ -76,9 +74,6 @@ op::Choice<Config> naive(const Params& p, const op::NoGiven&, const op::Gpu&) {
 constexpr op::Rung<Params, op::NoGiven, Config> kRungs[] = {
     {.name = "naive", .file = "00_naive.cuh", .idea = "one thread a row", .choose = naive},
 };
-simt::OperatorInstances instances() {
-  return {{"naive", simt::list<Naive, simt::kDefaultConfig<Config>>(simt::Floats{})}};
-}
 
 // What help() says, and the parts above.
 const op::Definition<Problem, RowCenterOptions> kDefinition{
@@ -92,7 +87,7 @@ const op::Definition<Problem, RowCenterOptions> kDefinition{
     .out_doc = "shape and dtype of x",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .check = check,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>("row_center", op::kThreads),
+    .ladder = op::make_ladder<rung_call, kRungs>("row_center", op::kThreads),
     .host = kHost};
 
 }  // namespace

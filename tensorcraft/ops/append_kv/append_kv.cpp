@@ -105,8 +105,8 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
 
 // A cache that is not written in place is copied first.
 void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo&) {
-  op::add_copy(plan, kCopy, instances, q.v_cache_out, q.v_cache);
-  op::add_copy(plan, kCopy, instances, q.k_cache_out, q.k_cache);
+  op::add_copy(plan, kCopy, q.v_cache_out, q.v_cache);
+  op::add_copy(plan, kCopy, q.k_cache_out, q.k_cache);
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -358,7 +358,7 @@ const op::Definition<Problem, Options> kDefinition{
     .check = check,
     .cost = cost,
     .sizes = sizes,
-    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>(kName, kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, complete>(kName, kFields),
     .host = kHost};
 
 }  // namespace

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/append_kv/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -22,8 +21,5 @@ struct Problem {
 // Host variants. Fail with kind index before they write if a slot or a position is outside.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// The lists of `naive` and `copy` are whole; that of `vectorized` crosses every path of it.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::append_kv

@@ -47,7 +47,6 @@ void add_combine(op::Plan& plan, const Problem& q) {
   plan.first().workspace_at = offsetof(Params, parts);
   plan.workspace_bytes = size_t(key_parts(p).bytes());
   op::Step combine = op::make_step(kCombine, std::span(&q.dtype, 1), combine_start(p));
-  combine.instances = instances;
   combine.workspace_at = offsetof(Params, parts);
   plan.add(combine);
 }
@@ -61,7 +60,6 @@ void add_transposed_values(op::Plan& plan, const Problem& q) {
   const auto start = transpose_start(q.params);
   op::Step& step =
       plan.add_preparation(op::make_step(kTranspose, std::span(&q.dtype, 1), start), q.params);
-  step.instances = instances;
   step.workspace_at = plan.main().workspace_at = offsetof(Params, v_tiles);
   plan.workspace_bytes = size_t(start.blocks) * value_tile_bytes(start.config.head_dim);
 }
@@ -419,7 +417,7 @@ const op::Definition<Problem, Options> kDefinition{
     .check = check,
     .cost = cost,
     .sizes = sizes,
-    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>(kName, kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, complete>(kName, kFields),
     .host = kHost};
 
 }  // namespace

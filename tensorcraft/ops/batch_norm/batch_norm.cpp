@@ -306,7 +306,7 @@ const op::Definition<Problem, Options> kDefinition{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>(kName, kFields),
+    .ladder = op::make_ladder<rung_call, kRungs>(kName, kFields),
     .host = kHost};
 
 using BackwardOptions = BatchNormBackwardOptions;
@@ -336,7 +336,7 @@ const op::Definition<BackwardProblem, BackwardOptions> kBackwardDefinition{
     .infer = backward_infer,
     .check = backward_check,
     .cost = backward_cost,
-    .ladder = op::make_ladder<backward_rung_call, kBackwardRungs, instances>(kName, kFields),
+    .ladder = op::make_ladder<backward_rung_call, kBackwardRungs>(kName, kFields),
     .host = kBackwardHost};
 
 }  // namespace

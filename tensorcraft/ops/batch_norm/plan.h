@@ -239,7 +239,8 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
     {.name = "naive",
      .file = "00_naive.cuh",
      .idea = "one thread an element, in training a channel; any strides",
-     .choose = naive},
+     .choose = naive,
+     .general = op::with_nested<Config>},
 };
 
 inline constexpr op::Rung<BackwardParams, Given, Config> kBackwardRungs[] = {
@@ -252,7 +253,8 @@ inline constexpr op::Rung<BackwardParams, Given, Config> kBackwardRungs[] = {
      .file = "04_backward_naive.cuh",
      .idea = "one thread a channel; any strides",
      .choose = backward_naive,
-     .kernel = "backward_naive"},
+     .kernel = "backward_naive",
+     .general = op::with_nested<Config>},
 };
 
 }  // namespace tensorcraft::kernel::batch_norm

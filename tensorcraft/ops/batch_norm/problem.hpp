@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/op/value.hpp"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -38,9 +37,5 @@ void cpu(const Problem& q);
 void reference(const Problem& q);
 void backward_cpu(const BackwardProblem& q);
 void backward_reference(const BackwardProblem& q);
-
-// What of each rung the SIMT device has: all Configs where that is cheap, else some for every path
-// of the rung, and `naive` serves what is left.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::batch_norm

@@ -118,7 +118,7 @@ const op::Definition<Problem, Options> kDefinition{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>(kName, kFields),
+    .ladder = op::make_ladder<rung_call, kRungs>(kName, kFields),
     .host = kHost};
 
 }  // namespace

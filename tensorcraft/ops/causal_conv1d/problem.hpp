@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -20,8 +19,5 @@ struct Problem {  // a checked call
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// What of each rung the SIMT device has.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::causal_conv1d

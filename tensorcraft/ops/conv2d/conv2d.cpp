@@ -249,13 +249,13 @@ const op::Definition<Problem, Options> kConv2d = definition(
     "images of either may lie in memory as those of the other. padding=\"same\" makes the result "
     "ceil(size / stride) long; an odd column or row of it goes to the right and below.",
     "(filters, channels / groups, taps, taps), or channels last", infer, check,
-    op::make_ladder<rung_call, kRungs, instances, complete>(kFolder, kFields));
+    op::make_ladder<rung_call, kRungs, complete>(kFolder, kFields));
 const op::Definition<Problem, Options> kDepthwiseConv2d =
     definition(kDepthwiseName, "Convolution of each channel by itself.",
                "conv2d with a group for each channel: w has one channel, and as many filters as x "
                "channels or a multiple.",
                "(filters, 1, taps, taps), or channels last", infer_depthwise, check_depthwise,
-               op::make_ladder<rung_call, kDepthwiseRungs, instances>(kFolder, kFields));
+               op::make_ladder<rung_call, kDepthwiseRungs>(kFolder, kFields));
 
 const op::Definition<Im2colProblem, Im2colOptions> kIm2colDefinition{
     .name = kIm2colName,
@@ -277,8 +277,7 @@ const op::Definition<Im2colProblem, Im2colOptions> kIm2colDefinition{
     .infer = infer_im2col,
     .check = check_im2col,
     .cost = im2col_cost,
-    .ladder = op::make_ladder<im2col_call, kIm2colRungs, instances>(kFolder, op::kThreads,
-                                                                    "Im2colConfig"),
+    .ladder = op::make_ladder<im2col_call, kIm2colRungs>(kFolder, op::kThreads, "Im2colConfig"),
     .host = kIm2colHost};
 
 }  // namespace

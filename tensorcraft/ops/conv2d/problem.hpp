@@ -3,7 +3,6 @@
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/op/window.hpp"
 #include "tensorcraft/ops/conv2d/conv2d.hpp"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 #include <string_view>
@@ -38,8 +37,5 @@ std::string_view onednn_refusal(const Problem& q);
 void onednn(const Problem& q);
 void im2col_cpu(const Im2colProblem& q);
 void im2col_reference(const Im2colProblem& q);
-
-// What of each rung the SIMT device has.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::conv2d

@@ -55,7 +55,6 @@ void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceIn
                        .rows = q.rows(),
                        .mean = q.reduction == LossReduction::mean};
   op::Step& reduce = plan.add(op::make_step(kReduce, {}, reduce_start(p.rows)), p);
-  reduce.instances = instances;
   reduce.workspace_at = offsetof(ReduceParams, losses);
   plan.first().workspace_at = offsetof(Params, out);
   plan.workspace_bytes = size_t(p.rows) * sizeof(float);
@@ -134,7 +133,7 @@ const op::Definition<Problem, Options> kDefinition{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>(kName, kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, complete>(kName, kFields),
     .host = kHost};
 
 }  // namespace

@@ -78,7 +78,8 @@ inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
     {.name = "naive",
      .file = "00_naive.cuh",
      .idea = "one thread a row, any strides",
-     .choose = naive},
+     .choose = naive,
+     .general = op::with_nested<Config>},
 };
 
 }  // namespace tensorcraft::kernel::cross_entropy

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/ops/cross_entropy/cross_entropy.hpp"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -23,9 +22,5 @@ struct Problem {  // a checked call
 // Host variants. Fail with kind index before they write if a target is no class.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// What of each rung the SIMT device has: all Configs where that is cheap, else some for every path
-// of the rung, and `naive` serves what is left.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::cross_entropy

@@ -230,7 +230,7 @@ op::Cost cost(const Problem& q) {
 
 template <auto describe, const auto& rungs, auto complete = nullptr>
 auto ladder() {
-  return op::make_ladder<describe, rungs, instances, complete>("csr", op::kThreads);
+  return op::make_ladder<describe, rungs, complete>("csr", op::kThreads);
 }
 
 const std::vector<DType> kFloats{DType::float32, DType::float16, DType::bfloat16};

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/op/csr.hpp"
 #include "tensorcraft/ops/csr/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -30,7 +29,5 @@ void to_dense_cpu(const Problem& q);
 void to_dense_reference(const Problem& q);
 void transpose_cpu(const Problem& q);
 void transpose_reference(const Problem& q);
-
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::csr

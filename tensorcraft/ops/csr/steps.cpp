@@ -39,7 +39,6 @@ DType moved(const TensorView& t) { return op::moved_as(int(dtype_bytes(t.dtype()
 
 op::Step step(const jit::Rung& rung, std::span<const DType> types, const Choice& choice) {
   op::Step made = op::make_step(rung, types, choice.start);
-  made.instances = instances;
   made.workspace_at = kWorkspace;
   return made;
 }

@@ -132,8 +132,7 @@ op::Cost cost(const Problem& q) {
 
 using Definition = op::Definition<Problem, CumulativeSumOptions>;
 
-const auto kLadder =
-    op::make_ladder<rung_call, kRungs, instances, complete>("cumulative_sum", kFields);
+const auto kLadder = op::make_ladder<rung_call, kRungs, complete>("cumulative_sum", kFields);
 
 template <Operation operation>
 Definition define(std::string_view summary, std::string_view details, std::string_view axis,

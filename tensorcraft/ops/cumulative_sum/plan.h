@@ -112,6 +112,12 @@ inline Choice row(const Params& whole, const Given& given, const op::Gpu& gpu) {
   return start;
 }
 
+// naive: any strides, and sums of the dtype of x, are served too.
+constexpr Config serves_all(Config config) {
+  config.nested = config.converts = 1;
+  return config;
+}
+
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
     {.name = "row",
      .file = "01_row.cuh",
@@ -119,7 +125,11 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .choose = row,
      .spills = "sums of 64 bits on sm_120, whose compiler keeps fewer registers free",
      .adapt = cut_rows},
-    {.name = "naive", .file = "00_naive.cuh", .idea = "one thread a row", .choose = naive},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread a row",
+     .choose = naive,
+     .general = serves_all},
 };
 
 }  // namespace tensorcraft::kernel::cumulative_sum

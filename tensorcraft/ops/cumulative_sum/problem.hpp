@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/cumulative_sum/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -26,7 +25,5 @@ struct Problem {
 // Host variants.
 void cpu(const Problem& problem);
 void reference(const Problem& problem);
-
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::cumulative_sum

@@ -3,7 +3,6 @@
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/op/window.hpp"
 #include "tensorcraft/ops/depthwise_separable_conv2d/depthwise_separable_conv2d.hpp"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -25,8 +24,5 @@ struct Problem {
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// What of each rung the SIMT device has.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::depthwise_separable_conv2d

@@ -49,7 +49,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
           {type(q.a), type(q.b), type(q.out)}};
 }
 
-const auto kLadder = op::make_ladder<rung_call, kRungs, instances>("elementwise", kFields);
+const auto kLadder = op::make_ladder<rung_call, kRungs>("elementwise", kFields);
 
 const op::HostVariant<Problem> kHost[] = {
     {.name = "cpu", .idea = "float, blocks over all cores", .run = cpu},

@@ -90,7 +90,7 @@ InterpretedParams interpreted_params(const Program& program, const ExpressionPar
 
 const op::Ladder<ExpressionProblem>& expression_ladder() {
   static const auto& ladder =
-      *new auto(op::make_ladder<expression_call, kExpressionRungs, expression_instances, complete>(
+      *new auto(op::make_ladder<expression_call, kExpressionRungs, complete>(
           "elementwise", kExpressionFields, "ExpressionConfig"));
   return ladder;
 }

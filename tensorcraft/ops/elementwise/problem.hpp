@@ -4,7 +4,6 @@
 #include "tensorcraft/jit/entry.hpp"
 #include "tensorcraft/op/expression/evaluate.hpp"
 #include "tensorcraft/ops/elementwise/program.cuh"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <string>
 
@@ -22,11 +21,6 @@ struct Problem {
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// What of each rung the SIMT device has: all of `naive`, some for every path of `vectorized`. Of
-// expressions it has what interprets them, since it cannot compile text that is made at run time.
-simt::OperatorInstances instances();
-simt::OperatorInstances expression_instances();
 
 // What the interpreting kernel is given.
 InterpretedParams interpreted_params(const Program& program, const ExpressionParams& params);

@@ -79,7 +79,7 @@ const op::Definition<Problem, EmbeddingOptions> kDefinition{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>("embedding", kFields),
+    .ladder = op::make_ladder<rung_call, kRungs>("embedding", kFields),
     .host = kHost};
 
 }  // namespace

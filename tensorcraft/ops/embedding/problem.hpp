@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
-#include "tensorcraft/simt/instance.hpp"
 
 namespace tensorcraft::kernel::embedding {
 
@@ -13,7 +12,5 @@ struct Problem {  // a checked call
 // Host variants. Fail with kind index before they write if an id is outside the table.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::embedding

@@ -27,7 +27,7 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
   return {p, {q.gate, int(dtype_bytes(q.x.dtype()))}, {q.x.dtype()}};
 }
 
-const auto kLadder = op::make_ladder<rung_call, kRungs, instances>("gated_activation", kFields);
+const auto kLadder = op::make_ladder<rung_call, kRungs>("gated_activation", kFields);
 
 const op::HostVariant<Problem> kHost[] = {
     {.name = "cpu", .idea = "float, rows over all cores", .run = cpu},

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/device/activation.h"
-#include "tensorcraft/simt/instance.hpp"
 
 namespace tensorcraft::kernel::gated_activation {
 
@@ -16,8 +15,5 @@ struct Problem {  // a checked call
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// What of each rung the SIMT device has: all of `naive`; of `vectorized` every path.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::gated_activation

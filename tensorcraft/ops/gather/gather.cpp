@@ -46,7 +46,7 @@ void complete(op::Plan& plan, std::string_view rung, const Problem& q, const Dev
   plan.first().kernel.types[1] = op::moved_as(std::min(unit_bytes(call.params, call.given), 8));
 }
 
-const auto kLadder = op::make_ladder<rung_call, kRungs, instances, complete>("gather", kFields);
+const auto kLadder = op::make_ladder<rung_call, kRungs, complete>("gather", kFields);
 
 const op::HostVariant<Problem> kHost[] = {
     {.name = "cpu", .idea = "runs over all cores", .run = cpu},

@@ -105,7 +105,11 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .idea = "units of up to 16 bytes, several indices in flight in each thread",
      .choose = vectorized,
      .adapt = count_units},
-    {.name = "naive", .file = "00_naive.cuh", .idea = "one thread an element", .choose = naive},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread an element",
+     .choose = naive,
+     .general = op::with_wide<Config>},
 };
 // The rung whose kernel has the dtype of a unit.
 inline constexpr std::string_view kMovesUnits = "vectorized";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <string_view>
 
@@ -19,8 +18,5 @@ struct Problem {
 // Host variants. Fail with kind index before they write if an index is outside the axis.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// `naive` serves what `vectorized` lacks.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::gather

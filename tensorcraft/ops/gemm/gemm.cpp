@@ -458,7 +458,7 @@ std::vector<std::string_view> keywords() {
 
 const op::Ladder<Problem>& ladder() {
   static const auto all =
-      op::make_ladder<rung_call, kRungs, instances, complete, config_option>("gemm", kFields);
+      op::make_ladder<rung_call, kRungs, complete, config_option>("gemm", kFields);
   return all;
 }
 

@@ -43,7 +43,6 @@ void add_ranges(op::Plan& plan, const TensorView& ids, int64_t groups) {
   const GroupRangesConfig config;
   const op::Start<GroupRangesConfig> start{config, div_ceil(p.rows, int64_t(config.threads))};
   op::Step& step = plan.add_preparation(op::make_step(kRanges, {}, start), p);
-  step.instances = instances;
   step.workspace_at = offsetof(GroupRangesParams, workspace);
   plan.workspace_bytes = plan.workspace_zeroed = size_t(groups) * 2 * sizeof(int32_t);
 }

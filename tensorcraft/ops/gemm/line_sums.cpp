@@ -60,7 +60,6 @@ void add_line_sums(op::Plan& plan, const Params& p, const Given& given) {
          " rows and columns are not supported; cut the batch into several calls");
   const op::Start<LineSumsConfig> start{config, blocks};
   op::Step& step = plan.add_preparation(op::make_step(kLineSums, {}, start), sums);
-  step.instances = instances;
   step.workspace_at = offsetof(LineSumsParams, workspace);
   plan.workspace_bytes +=
       size_t(round_up(lines * int64_t(sizeof(int32_t)), int64_t(kPackAlignment)));

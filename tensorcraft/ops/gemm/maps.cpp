@@ -69,7 +69,6 @@ void add_pack(op::Plan& plan, const PackedOperand& to, const Params& p, Lines fr
   const DType type = to.element_bytes == 4 ? DType::float32 : op::moved_as(to.element_bytes);
   const op::Start<PackConfig> start{pack_config(from, along_k, to.parts), pack_blocks(to)};
   op::Step& step = plan.add_preparation(op::make_step(kPack, {&type, 1}, start), pack);
-  step.instances = instances;
   step.workspace_at = offsetof(PackParams, workspace);
   plan.workspace_bytes += size_t(to.bytes());
   plan.main().workspace_maps[is_a ? 0 : 1] = {map_at, out_at};

@@ -23,6 +23,19 @@ void weigh_expected(op::Candidates<Config>& all, const Params& p, const Given& g
   weigh(all, as_expected(p, given), given, gpu);
 }
 
+// naive reads no layout; what is added to a sum has a null address if it is not there, and a bias
+// by column is none then too. What reads an expression reads the activation.
+constexpr Config serves_all(Config c) {
+  if (c.expression == Expression::compiled) return c;
+  c.a_layout = c.has_groups == kGroupsOfK ? Layout::column_major : Layout::row_major;
+  c.b_layout = Layout::row_major;
+  c.has_scales = 1;
+  c.has_c = !c.gated && !c.has_groups;
+  if (!c.has_bias && !c.has_groups) c.has_bias = kByColumn;
+  if (c.expression == Expression::interpreted) c.activation = Activation::none, c.c_vector = 1;
+  return c;
+}
+
 // The rungs that take groups of rows.
 inline constexpr std::string_view kGroupedRungs[] = {
     "persistent",    "persistent_tf32",  "swizzled", "tensor_core",
@@ -133,7 +146,8 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
     {.name = "naive",
      .file = "00_naive.cuh",
      .idea = "one thread an output, straight from global memory",
-     .choose = as_wanted<naive>},
+     .choose = as_wanted<naive>,
+     .general = serves_all},
 };
 
 }  // namespace tensorcraft::kernel::gemm

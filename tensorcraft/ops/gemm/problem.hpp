@@ -7,7 +7,6 @@
 #include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/ops/gemm/config_plan.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 #include <span>
@@ -123,15 +122,5 @@ void reference(const Problem& q);
 // Those of grouped products.
 void cpu_grouped(const Problem& q);
 void reference_grouped(const Problem& q);
-
-// What of each rung the SIMT device has: all Configs if that is cheap, else some for every path
-// of the rung, and `naive` serves what is left.
-simt::OperatorInstances instances();
-// Those of the rungs on wgmma among them.
-simt::OperatorInstances hopper_instances();
-// Those of the rung for few rows among them.
-simt::OperatorInstances few_rows_instances();
-// Those of grouped products among them.
-simt::OperatorInstances grouped_instances();
 
 }  // namespace tensorcraft::kernel::gemm

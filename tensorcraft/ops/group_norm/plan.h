@@ -124,7 +124,8 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
     {.name = "naive",
      .file = "00_naive.cuh",
      .idea = "one thread a group; any strides",
-     .choose = naive},
+     .choose = naive,
+     .general = op::with_nested<Config>},
 };
 
 }  // namespace tensorcraft::kernel::group_norm

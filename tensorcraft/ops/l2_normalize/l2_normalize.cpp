@@ -9,13 +9,11 @@
 #include "tensorcraft/op/rows.hpp"
 #include "tensorcraft/ops/l2_normalize/plan.h"
 #include "tensorcraft/ops/registry.hpp"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <cmath>
 
 namespace tensorcraft {
 namespace kernel::l2_normalize {
-simt::OperatorInstances instances();  // l2_normalize_simt.cpp
 namespace {
 
 struct Problem {  // a checked call
@@ -99,7 +97,7 @@ const op::Definition<Problem, Options> kDefinition{
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .in_place = true,
     .check = check,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>("l2_normalize", kFields),
+    .ladder = op::make_ladder<rung_call, kRungs>("l2_normalize", kFields),
     .host = kHost};
 
 }  // namespace

@@ -108,7 +108,11 @@ inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
      .file = "01_block.cuh",
      .idea = "one block a row, sums through shuffles and shared memory",
      .choose = block},
-    {.name = "naive", .file = "00_naive.cuh", .idea = "one thread a row", .choose = naive},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread a row",
+     .choose = naive,
+     .general = op::with_nested<Config>},
 };
 
 }  // namespace tensorcraft::kernel::l2_normalize

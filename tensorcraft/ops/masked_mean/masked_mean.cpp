@@ -64,7 +64,7 @@ const op::Definition<Problem, MaskedMeanOptions> kDefinition{
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .infer = infer,
     .check = check,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>("masked_mean", op::kThreads),
+    .ladder = op::make_ladder<rung_call, kRungs>("masked_mean", op::kThreads),
     .host = kHost};
 
 }  // namespace

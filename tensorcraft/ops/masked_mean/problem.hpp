@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
-#include "tensorcraft/simt/instance.hpp"
 
 namespace tensorcraft::kernel::masked_mean {
 
@@ -12,7 +11,5 @@ struct Problem {  // a checked call
 // Host variants. Fail with kind value before they write if a length is outside [0, steps].
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::masked_mean

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/merge_attention/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -18,8 +17,5 @@ struct Problem {
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// What of each rung the SIMT device has: of naive all.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::merge_attention

@@ -87,7 +87,7 @@ const op::Definition<Problem, MoeCombineOptions> kDefinition{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>(kName, op::kThreads),
+    .ladder = op::make_ladder<rung_call, kRungs>(kName, op::kThreads),
     .host = kHost};
 
 }  // namespace

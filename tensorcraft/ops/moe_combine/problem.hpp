@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/moe_combine/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 namespace tensorcraft::kernel::moe_combine {
 
@@ -15,7 +14,5 @@ Params params(const Problem& q);
 // Host variants. Fail with kind index before they write if a row is past the last.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::moe_combine

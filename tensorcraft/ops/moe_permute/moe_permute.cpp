@@ -54,7 +54,6 @@ op::RungCall<SortParams, op::NoGiven> sort_call(const SortProblem& q) {
 void add_count(op::Plan& plan, const SortParams& p) {
   if (p.chunks == 1) return;
   op::Step& step = plan.add_preparation(op::make_step(kCount, {}, Start{{}, p.chunks}), p);
-  step.instances = instances;
   step.workspace_at = offsetof(SortParams, workspace);
 }
 
@@ -66,7 +65,7 @@ void complete_sort(op::Plan& plan, std::string_view rung, const SortProblem& q, 
 }
 
 const auto kSortLadder =
-    op::make_ladder<sort_call, kSortRungs, instances, complete_sort>(kFolder, op::kThreads);
+    op::make_ladder<sort_call, kSortRungs, complete_sort>(kFolder, op::kThreads);
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   const int bytes = int(dtype_bytes(q.x.dtype()));
@@ -98,7 +97,6 @@ void complete(op::Plan& plan, std::string_view rung, const Problem& q, const Dev
   add_count(plan, p);
   op::Step& sort =
       plan.add_preparation(op::make_step(kSortLadder.rung("chunks"), {}, Start{{}, p.chunks}), p);
-  sort.instances = instances;
   sort.workspace_at = offsetof(SortParams, workspace);
 }
 
@@ -251,7 +249,7 @@ const op::Definition<Problem, MoePermuteOptions> kPermute{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>(kFolder, op::kThreads),
+    .ladder = op::make_ladder<rung_call, kRungs, complete>(kFolder, op::kThreads),
     .host = kHost};
 
 }  // namespace

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/moe_permute/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -27,7 +26,5 @@ void sort_cpu(const SortProblem& q);
 void sort_reference(const SortProblem& q);
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::moe_permute

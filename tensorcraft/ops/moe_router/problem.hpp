@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/moe_router/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -24,7 +23,5 @@ Params params(const Problem& q);
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::moe_router

@@ -226,7 +226,7 @@ const op::Definition<Problem, Options> kDefinition{
     .check = check,
     .cost = cost,
     .sizes = sizes,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>(kName, kFields),
+    .ladder = op::make_ladder<rung_call, kRungs>(kName, kFields),
     .host = kHost};
 
 }  // namespace

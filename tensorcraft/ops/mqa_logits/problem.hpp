@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/mqa_logits/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 namespace tensorcraft::kernel::mqa_logits {
 
@@ -15,7 +14,5 @@ struct Problem {  // a checked call; q and k have `dtype`
 // of k.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::mqa_logits

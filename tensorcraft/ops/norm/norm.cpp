@@ -82,7 +82,7 @@ void complete(op::Plan& plan, std::string_view rung, const Problem& q, const Dev
     plan.first().kernel.rung = rung == kHoldsRows ? &kQuantizedRows : &kQuantized;
 }
 
-const auto kLadder = op::make_ladder<rung_call, kRungs, instances, complete>("norm", kFields);
+const auto kLadder = op::make_ladder<rung_call, kRungs, complete>("norm", kFields);
 
 const op::HostVariant<Problem> kHost[] = {
     {.name = "cpu", .idea = "float, rows over all cores", .run = cpu},

@@ -136,7 +136,7 @@ const op::Definition<Problem, PackedGemmOptions> kDefinition{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>(kName, kFields),
+    .ladder = op::make_ladder<rung_call, kRungs>(kName, kFields),
     .host = kHost};
 
 }  // namespace

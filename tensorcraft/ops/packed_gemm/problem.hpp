@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/packed_gemm/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -29,7 +28,5 @@ void unpack_rows(const Params& p, DType scales, int64_t first, int64_t count, fl
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::packed_gemm

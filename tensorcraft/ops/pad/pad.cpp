@@ -147,7 +147,7 @@ const op::Definition<Problem, PadOptions> kPad{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>("pad", kFields),
+    .ladder = op::make_ladder<rung_call, kRungs>("pad", kFields),
     .host = kHost};
 
 }  // namespace

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/pad/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 namespace tensorcraft::kernel::pad {
 
@@ -18,8 +17,5 @@ Params params(const Problem& q);
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// Every size of an element.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::pad

@@ -35,7 +35,6 @@ void complete(op::Plan& plan, std::string_view rung, const Problem& q, const Dev
   plan.first().workspace_at = offsetof(Params, parts);
   plan.workspace_bytes = size_t(key_parts(q.params).bytes());
   op::Step combine = op::make_step(kCombine, std::span(&q.dtype, 1), combine_start(q.params));
-  combine.instances = instances;
   combine.workspace_at = offsetof(Params, parts);
   plan.add(combine);
 }
@@ -348,7 +347,7 @@ const op::Definition<Problem, Options> kDefinition{
     .check = check,
     .cost = cost,
     .sizes = sizes,
-    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>(kName, kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, complete>(kName, kFields),
     .host = kHost};
 
 Options with(const Options& options, const std::optional<TensorView>& v_cache,

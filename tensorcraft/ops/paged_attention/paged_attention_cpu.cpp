@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/dlpack_traits.hpp"
 #include "tensorcraft/op/host/line_kernels.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/op/host/rows.hpp"

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/paged_attention/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -18,8 +17,5 @@ struct Problem {
 // the cache.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// The list of `naive` is whole; that of `split_kv` crosses every path of it.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::paged_attention

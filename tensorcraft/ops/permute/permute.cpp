@@ -37,7 +37,7 @@ void complete(op::Plan& plan, std::string_view rung, const Problem& q, const Dev
     plan.first().kernel.types[0] = op::moved_as(std::min(unit_bytes(params(q), given_of(q)), 8));
 }
 
-const auto kLadder = op::make_ladder<rung_call, kRungs, instances, complete>("permute", kFields);
+const auto kLadder = op::make_ladder<rung_call, kRungs, complete>("permute", kFields);
 
 const op::HostVariant<Problem> kHost[] = {
     {.name = "cpu", .idea = "runs or tiles over all cores", .run = cpu},

@@ -218,7 +218,8 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
     {.name = "naive",
      .file = "00_naive.cuh",
      .idea = "one thread an element, any strides",
-     .choose = naive},
+     .choose = naive,
+     .general = op::with_wide<Config>},
 };
 
 }  // namespace tensorcraft::kernel::permute

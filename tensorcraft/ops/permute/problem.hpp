@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/permute/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 namespace tensorcraft::kernel::permute {
 
@@ -16,8 +15,5 @@ Params params(const Problem& q);
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// `tiled` has every side by units and by elements, and each size of an element.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::permute

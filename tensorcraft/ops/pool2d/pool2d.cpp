@@ -90,7 +90,7 @@ op::Definition<Problem, Options> definition(std::string_view summary, std::strin
       .infer = infer<Options>,
       .check = check<Options>,
       .cost = cost,
-      .ladder = op::make_ladder<rung_call, kRungs, instances>("pool2d", kFields),
+      .ladder = op::make_ladder<rung_call, kRungs>("pool2d", kFields),
       .host = kHost};
   const auto window =
       op::positional(op::option("window", &Options::window, "taps: an int, or (rows, columns)"));

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/op/window.hpp"
-#include "tensorcraft/simt/instance.hpp"
 
 namespace tensorcraft::kernel::pool2d {
 
@@ -17,8 +16,5 @@ struct Problem {
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// What of each rung the SIMT device has.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::pool2d

@@ -218,7 +218,8 @@ inline constexpr op::Rung<CallParams, Given, Config> kQuantizeRungs[] = {
     {.name = "naive",
      .file = "00_naive.cuh",
      .idea = "one block for what shares a scale, any strides",
-     .choose = naive},
+     .choose = naive,
+     .general = op::with_nested<Config>},
 };
 
 inline constexpr op::Rung<CallParams, Given, Config> kDequantizeRungs[] = {
@@ -231,7 +232,8 @@ inline constexpr op::Rung<CallParams, Given, Config> kDequantizeRungs[] = {
      .file = "dequantize.cuh",
      .idea = "one thread an element, any strides",
      .choose = dequantize_naive,
-     .kernel = "dequantize_naive"},
+     .kernel = "dequantize_naive",
+     .general = op::with_nested<Config>},
 };
 // The rung whose kernel is the second step of two_launches.
 inline constexpr std::string_view kSecondStep = "in_registers";

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/quantize/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -22,8 +21,5 @@ void cpu(const Problem& problem);
 void reference(const Problem& problem);
 void dequantize_cpu(const Problem& problem);
 void dequantize_reference(const Problem& problem);
-
-// Those of the naive rungs are all that there are; the others cross every path.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::quantize

@@ -52,10 +52,9 @@ op::RungCall<CallParams, Given> dequantize_call(const Problem& q) {
 }
 
 void complete(op::Plan&, std::string_view rung, const Problem&, const DeviceInfo&);
-const auto kLadder =
-    op::make_ladder<rung_call, kQuantizeRungs, instances, complete>("quantize", kFields);
+const auto kLadder = op::make_ladder<rung_call, kQuantizeRungs, complete>("quantize", kFields);
 const auto kDequantizeLadder =
-    op::make_ladder<dequantize_call, kDequantizeRungs, instances>("quantize", kFields);
+    op::make_ladder<dequantize_call, kDequantizeRungs>("quantize", kFields);
 
 // The second step of two_launches is in_registers, which joins what the blocks of amax found.
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo&) {
@@ -64,8 +63,7 @@ void complete(op::Plan& plan, std::string_view rung, const Problem& q, const Dev
   const DType types[] = {q.x.dtype(), q.out.dtype()};
   plan.workspace_bytes = size_t(p.parts) * 2 * sizeof(float);
   plan.first().workspace_at = offsetof(Params, partials);
-  plan.add(op::make_step(kLadder.rung(kSecondStep), types, registers_start(p, given(q))))
-      .instances = instances;
+  plan.add(op::make_step(kLadder.rung(kSecondStep), types, registers_start(p, given(q))));
 }
 
 const op::HostVariant<Problem> kHost[] = {

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/reduce/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <algorithm>
 
@@ -45,8 +44,5 @@ Nested<Params> params(const Problem& problem);
 // Host variants.
 void cpu(const Problem& problem);
 void reference(const Problem& problem);
-
-// All of naive; of the others what crosses every path.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::reduce

@@ -58,11 +58,10 @@ void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceIn
   if (plan.workspace_bytes == 0) return;
   plan.first().workspace_at = offsetof(Params, workspace);
   const DType dtype = kernel_dtype(q);
-  plan.add(op::make_step(kCombine, {&dtype, 1}, combine_start(p, q.operation))).instances =
-      instances;
+  plan.add(op::make_step(kCombine, {&dtype, 1}, combine_start(p, q.operation)));
 }
 
-const auto kLadder = op::make_ladder<rung_call, kRungs, instances, complete>("reduce", kFields);
+const auto kLadder = op::make_ladder<rung_call, kRungs, complete>("reduce", kFields);
 
 const op::HostVariant<Problem> kHost[] = {
     {.name = "cpu", .idea = "float, outputs over all cores", .run = cpu},

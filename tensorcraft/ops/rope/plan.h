@@ -152,7 +152,8 @@ inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
     {.name = "naive",
      .file = "00_naive.cuh",
      .idea = "one thread a pair, any strides",
-     .choose = naive},
+     .choose = naive,
+     .general = op::with_nested<Config>},
 };
 
 // rope_cache.

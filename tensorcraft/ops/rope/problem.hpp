@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/rope/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -30,8 +29,5 @@ void cpu(const Problem& q);
 void reference(const Problem& q);
 void cpu(const CacheProblem& q);
 void reference(const CacheProblem& q);
-
-// The lists of `naive` and `cache` are whole; that of `vectorized` crosses every path of it.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::rope

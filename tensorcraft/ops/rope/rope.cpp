@@ -214,7 +214,7 @@ const op::Definition<Problem, Options> kDefinition{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>("rope", kFields),
+    .ladder = op::make_ladder<rung_call, kRungs>("rope", kFields),
     .host = kHost};
 
 // rope_cache.
@@ -285,8 +285,7 @@ const op::Definition<CacheProblem, RopeCacheOptions> kCacheDefinition{
     .infer = infer_cache,
     .check = check_rope_cache,
     .cost = cache_cost,
-    .ladder =
-        op::make_ladder<cache_call, kCacheRungs, instances>("rope", op::kThreads, "CacheConfig"),
+    .ladder = op::make_ladder<cache_call, kCacheRungs>("rope", op::kThreads, "CacheConfig"),
     .host = kCacheHost};
 
 }  // namespace

@@ -87,7 +87,8 @@ inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
     {.name = "naive",
      .file = "00_naive.cuh",
      .idea = "one warp a row, filters bit by bit",
-     .choose = naive},
+     .choose = naive,
+     .general = op::with_nested<Config>},
 };
 
 }  // namespace tensorcraft::kernel::sample

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/op/value_or_tensor.hpp"
-#include "tensorcraft/simt/instance.hpp"
 
 namespace tensorcraft::kernel::sample {
 
@@ -19,7 +18,5 @@ struct Problem {
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::sample

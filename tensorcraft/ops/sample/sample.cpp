@@ -73,8 +73,7 @@ void complete(op::Plan& plan, std::string_view rung, const Problem& q, const Dev
   const auto call = rung_call(q);
   const Config config{
       .vector = vector_of(p, call.given), .filters = call.given.filters, .nested = p.is_nested()};
-  plan.add(op::make_step(kPick, {call.types, call.num_types}, pick_start(p, config))).instances =
-      instances;
+  plan.add(op::make_step(kPick, {call.types, call.num_types}, pick_start(p, config)));
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -207,7 +206,7 @@ const op::Definition<Problem, SampleOptions> kDefinition{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>(kName, kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, complete>(kName, kFields),
     .host = kHost};
 
 }  // namespace

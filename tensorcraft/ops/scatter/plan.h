@@ -198,7 +198,8 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
     {.name = "naive",
      .file = "00_naive.cuh",
      .idea = "one thread a place, which looks through all indices of its line",
-     .choose = naive},
+     .choose = naive,
+     .general = op::with_wide<Config>},
 };
 
 }  // namespace tensorcraft::kernel::scatter

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/scatter/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 namespace tensorcraft::kernel::scatter {
 
@@ -18,8 +17,5 @@ Params params(const Problem& q);
 // Host variants. Fail with kind index before they write if an index is outside the axis.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// `naive` serves what `claimed` lacks.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::scatter

@@ -134,7 +134,7 @@ const op::Definition<Problem, ScatterOptions> kScatter{
     .in_place = true,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>("scatter", kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, complete>("scatter", kFields),
     .host = kHost};
 
 }  // namespace

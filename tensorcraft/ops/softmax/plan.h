@@ -196,6 +196,12 @@ inline Choice persistent(const CallParams& p, const Given& given, const op::Gpu&
       one_block ? "rows that one block has are faster staged" : "");
 }
 
+// naive: any strides and a scale of 1 are served too.
+constexpr Config serves_all(Config config) {
+  config.nested = config.scaled = 1;
+  return config;
+}
+
 inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
     {.name = "persistent",
      .file = "06_persistent.cuh",
@@ -222,7 +228,11 @@ inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
      .file = "01_block.cuh",
      .idea = "one block a row, maximum and sum through shuffles and shared memory",
      .choose = block},
-    {.name = "naive", .file = "00_naive.cuh", .idea = "one thread a row", .choose = naive},
+    {.name = "naive",
+     .file = "00_naive.cuh",
+     .idea = "one thread a row",
+     .choose = naive,
+     .general = serves_all},
 };
 // Those of logsumexp, which writes one value a row: online too reads a row once then, and without
 // waiting for other blocks.

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/ops/softmax/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -27,9 +26,5 @@ struct Problem {
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-// What of each rung the SIMT device has: all Configs where that is cheap, else some for every path
-// of the rung, and `naive` serves what is left.
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::softmax

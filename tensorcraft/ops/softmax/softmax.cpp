@@ -58,7 +58,7 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
           {q.x.dtype()}};
 }
 
-const auto kLadder = op::make_ladder<rung_call, kRungs, instances>("softmax", kFields);
+const auto kLadder = op::make_ladder<rung_call, kRungs>("softmax", kFields);
 const auto kSumLadder = kLadder.only(kSumRungs);
 
 const op::HostVariant<Problem> kHost[] = {

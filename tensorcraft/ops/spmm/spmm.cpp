@@ -42,10 +42,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {p, {int(bytes), q.longest_row}, {q.x.dtype(), q.a.indices.dtype()}};
 }
 
-void add_workspace(op::Step& step) {
-  step.instances = instances;
-  step.workspace_at = kWorkspace;
-}
+void add_workspace(op::Step& step) { step.workspace_at = kWorkspace; }
 
 // In front of a rung that reads rows of x as lines.
 void add_packing(op::Plan& plan, const Problem& q, const Params& p) {
@@ -144,7 +141,7 @@ const op::Definition<Problem, Options> kDefinition{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>(kName, kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, complete>(kName, kFields),
     .host = kHost};
 
 }  // namespace

@@ -2,7 +2,6 @@
 #pragma once
 #include "tensorcraft/op/csr.hpp"
 #include "tensorcraft/op/semiring.hpp"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <optional>
 
@@ -22,7 +21,5 @@ struct Problem {
 // Host variants.
 void cpu(const Problem& q);
 void reference(const Problem& q);
-
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::spmv

@@ -45,13 +45,11 @@ void add_merge_steps(op::Plan& plan, const Problem& q, const Params& p) {
     const DType index = q.a.indices.dtype();
     const Start start{config, div_ceil(tiles(p) + 1, int64_t(config.threads))};
     op::Step& step = plan.add_preparation(op::make_step(kPartition, {&index, 1}, start), p);
-    step.instances = instances;
     step.workspace_at = at;
   }
   const DType types[] = {q.x.dtype(), q.a.indices.dtype()};
   const Start start{config, std::max<int64_t>(div_ceil(tiles(p) * 32, int64_t(config.threads)), 1)};
   op::Step& step = plan.add(op::make_step(kFinish, types, start), p);
-  step.instances = instances;
   step.workspace_at = at;
 }
 
@@ -128,7 +126,7 @@ const op::Definition<Problem, Options> kDefinition{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances, complete>(kName, kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, complete>(kName, kFields),
     .host = kHost};
 
 }  // namespace

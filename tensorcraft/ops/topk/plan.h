@@ -70,7 +70,8 @@ inline constexpr op::Rung<Params, op::NoGiven, Config> kRungs[] = {
     {.name = "naive",
      .file = "00_naive.cuh",
      .idea = "one thread a row, read k times",
-     .choose = naive},
+     .choose = naive,
+     .general = op::with_nested<Config>},
 };
 
 }  // namespace tensorcraft::kernel::topk

@@ -92,7 +92,7 @@ const op::Definition<Problem, TopkOptions> kDefinition{
     .infer = infer,
     .check = check,
     .cost = cost,
-    .ladder = op::make_ladder<rung_call, kRungs, instances>("topk", kFields),
+    .ladder = op::make_ladder<rung_call, kRungs>("topk", kFields),
     .host = kHost};
 
 }  // namespace

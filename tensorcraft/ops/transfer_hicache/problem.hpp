@@ -3,7 +3,6 @@
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/op/schema.hpp"
 #include "tensorcraft/ops/transfer_hicache/params.h"
-#include "tensorcraft/simt/instance.hpp"
 
 #include <string_view>
 
@@ -38,7 +37,5 @@ void reference(const Problem& q);
 // variants, with kind value if a cache of keys is pageable and that of its values is not, or the
 // other way round, and with unsupported while the stream is recorded.
 void run_pageable(const op::PageableCall<Problem>& call);
-
-simt::OperatorInstances instances();
 
 }  // namespace tensorcraft::kernel::transfer_hicache

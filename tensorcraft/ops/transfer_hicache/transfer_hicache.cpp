@@ -48,11 +48,11 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
 }
 
 void complete(op::Plan& plan, std::string_view, const Problem& q, const DeviceInfo&) {
-  op::add_copy(plan, kCopy, instances, q.v_dst_out, q.v_dst);
-  op::add_copy(plan, kCopy, instances, q.k_dst_out, q.k_dst);
+  op::add_copy(plan, kCopy, q.v_dst_out, q.v_dst);
+  op::add_copy(plan, kCopy, q.k_dst_out, q.k_dst);
 }
 
-const auto kLadder = op::make_ladder<rung_call, kRungs, instances, complete>(kFolder, kFields);
+const auto kLadder = op::make_ladder<rung_call, kRungs, complete>(kFolder, kFields);
 
 const op::HostVariant<Problem> kHost[] = {
     {.name = "cpu", .idea = "an element is one copy, elements over all cores", .run = cpu},
