@@ -169,7 +169,7 @@ def compiler_and_options(build: Path) -> list[str]:
     compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE)
     assert compiler
     entries = json.loads((build / "compile_commands.json").read_text())
-    words = shlex.split(next(e["command"] for e in entries if "/cases_objects.dir/" in e["command"]))
+    words = shlex.split(next(e["command"] for e in entries if "/cases_objects.dir/" in e["command"] and e["file"].endswith(".cpp")))
     words = words[words.index(compiler[1]) + 1 : words.index("-o")]
     if "-include" in words:
         del words[words.index("-include") : words.index("-include") + 2]
