@@ -19,23 +19,8 @@ struct Index3 {
 // All threads of a block share one OS thread; the emulator sets these at each switch.
 extern thread_local constinit Index3 threadIdx, blockIdx, blockDim, gridDim;
 
-// The place of a call: a parameter whose default is current() has that of its caller. Reports name
-// it.
-struct SourceLine {
-  const char* file = "";
-  unsigned line = 0, column = 0;  // column 0: the compiler does not say
-#if defined(__cpp_lib_source_location)
-  static constexpr SourceLine current(
-      const std::source_location& at = std::source_location::current()) {
-    return {at.file_name(), unsigned(at.line()), unsigned(at.column())};
-  }
-#else  // clang before 16
-  static constexpr SourceLine current(const char* file = __builtin_FILE(),
-                                      unsigned line = __builtin_LINE()) {
-    return {file, line, 0};
-  }
-#endif
-};
+// Reports name the line that waited.
+using SourceLine = std::source_location;
 void __syncthreads(SourceLine line = SourceLine::current());
 void __syncwarp(unsigned mask = 0xffffffffu, SourceLine line = SourceLine::current());
 void __threadfence();

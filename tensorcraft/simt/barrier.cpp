@@ -8,7 +8,7 @@ namespace simt {
 namespace {
 
 bool same(const SourceLine& a, const SourceLine& b) {
-  return a.line == b.line && a.column == b.column && a.file == b.file;
+  return a.line() == b.line() && a.column() == b.column() && a.file_name() == b.file_name();
 }
 
 // `last` is the thread that completes the barrier, if it waits too.
@@ -94,7 +94,7 @@ void __syncthreads(SourceLine line) {
   if (!barrier.waiting.empty() && !simt::same(barrier.waiting[0]->line, line))
     cluster.fault(
         join("barrier divergence: this thread is at another __syncthreads() than ", "thread ",
-             barrier.waiting[0]->rank, ", which waits at line ", barrier.waiting[0]->line.line),
+             barrier.waiting[0]->rank, ", which waits at line ", barrier.waiting[0]->line.line()),
         &line);
   simt::meet(cluster, barrier, 0, true, "__syncthreads()", line);
 }

@@ -283,7 +283,7 @@ std::string Cluster::place(const Thread& t) const {
 
 void Cluster::fault(const Thread& thread, std::string what, const SourceLine* line) {
   std::string message = join("simt: ", launch_.name, ": ", place(thread), ": ", what);
-  if (line) message += join(" (", short_path(line->file), ":", line->line, ")");
+  if (line) message += join(" (", short_path(line->file_name()), ":", line->line(), ")");
   end_with(std::make_exception_ptr(Error(ErrorKind::kernel_fault, message)));
   __builtin_unreachable();
 }
@@ -295,14 +295,14 @@ std::string Cluster::deadlock() const {
   unsigned last_line = 0;
   int shown = 0;
   for (const Thread& t : threads_) {
-    const bool known = t.waits_for == last && t.line.line == last_line && t.waits_on == last_on;
+    const bool known = t.waits_for == last && t.line.line() == last_line && t.waits_on == last_on;
     if (t.state != State::waiting || known) continue;
     last = t.waits_for;
     last_on = t.waits_on;
-    last_line = t.line.line;
+    last_line = t.line.line();
     if (++shown > 8) break;
-    message += join("\n  from ", place(t), ": ", t.waits_for, " (", short_path(t.line.file), ":",
-                    last_line, ")", t.waits_on ? async_->describe(t.waits_on) : "");
+    message += join("\n  from ", place(t), ": ", t.waits_for, " (", short_path(t.line.file_name()),
+                    ":", last_line, ")", t.waits_on ? async_->describe(t.waits_on) : "");
   }
   const auto exited = std::count_if(threads_.begin(), threads_.end(),
                                     [](const Thread& t) { return t.state == State::done; });

@@ -103,14 +103,14 @@ def test_without_a_compiler_the_library_runs_what_it_holds(tmp_path: Path) -> No
         assert not entries(tmp_path)
 
 
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
-def test_either_compiler_alone_is_enough(tmp_path: Path, compiler: str) -> None:
-    if not shutil.which(compiler):
-        pytest.skip(f"no {compiler}")
+@pytest.mark.parametrize("name, program", [("g++", "g++"), ("clang++", "clang++-19")])
+def test_either_compiler_alone_is_enough(tmp_path: Path, name: str, program: str) -> None:
+    if not shutil.which(program):
+        pytest.skip(f"no {program}")
     folder = tmp_path / "bin"
     folder.mkdir()
-    for tool in (compiler, "as", "ld"):
-        (folder / tool).symlink_to(os.path.realpath(str(shutil.which(tool))))
+    for link, tool in ((name, program), ("as", "as"), ("ld", "ld")):
+        (folder / link).symlink_to(os.path.realpath(str(shutil.which(tool))))
     done = call_in(tmp_path / "cache", "in_registers", PATH=str(folder))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1] == "3.0" and entries(tmp_path / "cache")
