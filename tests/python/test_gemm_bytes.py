@@ -202,3 +202,19 @@ def test_zero_points_fit_as_quantize_gives_them(device: str) -> None:
     y = tc.gemm(a, b, transpose_b=True, a_scale=a_scale, a_zero=a_zero, b_scale=b_scale, b_zero=b_zero, out_dtype=tc.float32)
     u, v = (tc.dequantize(q, s, scheme="token", zero_point=z) for q, s, z in ((a, a_scale, a_zero), (b, b_scale, b_zero)))
     check(y, np.asarray(u), np.asarray(v))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 40])
+def test_sums_of_the_largest_int8_are_exact_by_every_variant_of_the_cpu(rows: int) -> None:
+    """Also where a processor adds two products in 16 bits, which would saturate."""
+    rng = np.random.default_rng(rows)
+    a = rng.choice(np.array([-128, -127, 127], np.int8), (rows, 64))
+    b = rng.choice(np.array([-128, -127, 127], np.int8), (96, 64))
+    a[0] = b[0] = -128
+    expected = a.astype(np.int64) @ b.astype(np.int64).T
+    rows_of_table = tc.explain("gemm", a, b, transpose_b=True, out_dtype="int32", device="cpu").variants
+    accepted = [row.name for row in rows_of_table if row.accepted]
+    assert {"cpu", "reference"} <= set(accepted)
+    for variant in accepted:
+        got = tc.gemm(a, b, transpose_b=True, out_dtype="int32", device="cpu", variant=variant)
+        assert np.array_equal(np.asarray(got), expected), variant

@@ -275,10 +275,28 @@ bool available() { return library().unavailable_reason.empty(); }
 std::string_view version() { return library().version_text; }
 std::string_view unavailable_reason() { return library().unavailable_reason; }
 
+namespace {
+
+// Are products of int8 summed in 32 bits? A processor without VNNI adds them in pairs to 16 bits,
+// where they saturate.
+bool has_exact_int8([[maybe_unused]] const Library& lib) {
+#if defined(__x86_64__)
+  constexpr int kVnni = (dnnl_cpu_isa_avx2_vnni & ~dnnl_cpu_isa_avx2) |
+                        (dnnl_cpu_isa_avx512_core_vnni & ~dnnl_cpu_isa_avx512_core);
+  return lib.get_effective_cpu_isa() & kVnni;
+#else
+  return true;
+#endif
+}
+
+}  // namespace
+
 const char* declines(const GemmProblem& g) {
   const Library& lib = library();
   if (!available()) return "oneDNN is not available";
   if (const char* reason = reason_against(g)) return reason;
+  if (g.a.dtype == DType::int8 && !has_exact_int8(lib))
+    return "int8 without VNNI: sums of two products saturate at 16 bits";
   const OneThread one_thread(lib);
   const Slices slices = slices_of(g);
   for (const int64_t index : {int64_t(0), slices.count - 1})

@@ -11,6 +11,7 @@ namespace tensorcraft::host::onednn {
 // The functions used, under their own names without the prefix.
 #define TC_ONEDNN_FUNCTIONS(X)                 \
   X(version)                                   \
+  X(get_effective_cpu_isa)                     \
   X(engine_create)                             \
   X(stream_create)                             \
   X(stream_destroy)                            \
