@@ -19,7 +19,7 @@
 //   write_instances FOLDER held/softmax_0.cpp cases/softmax_0.cpp cases/softmax_1.cpp ...
 // held: what the last rung of each operator launches for the calls of all cases, which the library
 // holds for machines without a compiler. cases: what else the cases on the SIMT device launch, for
-// the tests, until each rung has all dtypes and every pair of values of its Config that cases have.
+// the tests, until each rung has all dtypes and every value of its Config that cases have.
 // An operator's folder has one file or several of each. The text depends on the cases and the rungs
 // alone, so that a compiler cache knows it.
 namespace tensorcraft::test {
@@ -80,19 +80,17 @@ bool is_of_float16(const jit::KernelKey& key) {
          key.types.begin() + key.num_types;
 }
 
-// Pairs of values that are compiled into a kernel: a fault that needs three at once is rare.
-class Pairs {
+// What is compiled into kernels.
+class Known {
  public:
-  // Takes note of those of a kernel that the operator launches; is one of them new?
+  // Takes note of the values of a kernel that the operator launches; is one of them new?
   bool add(std::string_view op, const jit::KernelKey& key) {
     const jit::Rung& rung = *key.rung;
-    std::vector<std::string> values;
-    for (size_t i = 0; i < rung.fields.size(); ++i)
-      values.push_back(jit::config_fields(rung, key.config, uint64_t(1) << i));
     bool is_new = known_.insert(join(op, "|", rung.function, "|", types_of(key))).second;
-    for (size_t i = 0; i < values.size(); ++i)
-      for (size_t j = 0; j <= i; ++j)
-        is_new |= known_.insert(join(rung.function, "|", values[i], "|", values[j])).second;
+    for (size_t i = 0; i < rung.fields.size(); ++i) {
+      const std::string value = jit::config_fields(rung, key.config, uint64_t(1) << i);
+      is_new |= known_.insert(join(rung.function, "|", value)).second;
+    }
     return is_new;
   }
 
@@ -125,11 +123,11 @@ Kernels of_cases(const std::vector<Case>& cases) {
   std::ranges::stable_partition(
       all, [](const Launched& l) { return std::ranges::none_of(l.kernels, is_of_float16); });
   Kernels kernels;
-  Pairs pairs;
+  Known known;
   for (const Launched& l : all) {
     bool is_new = l.by->has_tag("fixed");
     for (const jit::KernelKey& key : l.kernels)
-      is_new |= pairs.add(l.by->op->description().name, key);
+      is_new |= known.add(l.by->op->description().name, key);
     if (is_new) add(kernels, l.kernels);
   }
   return kernels;
