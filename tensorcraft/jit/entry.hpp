@@ -62,8 +62,8 @@ std::string entry_text(const KernelKey& key, std::string_view arch);
 // The text a host compiler compiles for a key: a function of the entry's name that takes the
 // address of the params. Kind value for a key that is not complete.
 std::string host_text(const KernelKey& key);
-// What the function of that text is made of, for texts that hold many: its Config, and the function
-// under the declaration `head` ("void body").
+// A part of that text, for texts that hold many: the Config, and the function under the declaration
+// `head` ("void body").
 std::string host_function(const KernelKey& key, std::string_view head);
 // "gemm_block_tiled_bfloat16_bm64_bn64": entry name, dtypes, and the Config's fields by the first
 // letters of their words.

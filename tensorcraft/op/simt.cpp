@@ -32,10 +32,8 @@ Kernel kernel_of(const Step& step) {
 const simt::Instance* simt_instance(const jit::KernelKey& kernel) {
   const jit::Rung& rung = *kernel.rung;
   const std::span types(kernel.types.data(), size_t(kernel.num_types));
-  if (const auto* const own = simt::find_instance({rung.function, types, kernel.config}))
-    return own;
-  if (!rung.general) return nullptr;
-  return simt::find_instance({rung.function, types, rung.general(kernel.config)});
+  const ConfigBytes config = rung.general ? rung.general(kernel.config) : kernel.config;
+  return simt::find_instance({rung.function, types, config});
 }
 
 bool is_held(const Step& step, const DeviceInfo& device) {

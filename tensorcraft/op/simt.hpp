@@ -10,8 +10,8 @@ struct Instance;
 }
 namespace tensorcraft::op {
 
-// The kernel that is compiled ahead for it, for its own Config or a more general one; null if there
-// is none.
+// The kernel that is compiled ahead for it, of its rung's more general Config if there is one; null
+// if none is.
 const simt::Instance* simt_instance(const jit::KernelKey& kernel);
 // Is the device the SIMT device, and is the step's kernel compiled ahead?
 bool is_held(const Step& step, const DeviceInfo& device);

@@ -25,8 +25,9 @@ KnownInstances::~KnownInstances() {
 }
 
 const Instance* find_in(std::span<const Instance> list, const Wanted& wanted) {
-  for (const Instance& one : list)
-    if (one.function == wanted.function && one.config == wanted.config &&
+  for (const Instance& one :
+       std::ranges::equal_range(list, wanted.function, {}, &Instance::function))
+    if (one.config == wanted.config &&
         std::equal(wanted.types.begin(), wanted.types.end(), one.types.begin(),
                    one.types.begin() + one.num_types))
       return &one;

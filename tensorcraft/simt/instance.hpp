@@ -22,7 +22,7 @@ struct Instance {
   Body body = nullptr;
 };
 
-// What a launch asks for.
+// The kernel that a launch asks for.
 struct Wanted {
   std::string_view function;
   std::span<const DType> types;
@@ -46,7 +46,7 @@ class KnownInstances {
   KnownInstances* next_;
 };
 
-// In a list, and among all that are known. Null if there is none.
+// In a list, which is ordered by function, and among all that are known. Null if there is none.
 const Instance* find_in(std::span<const Instance> list, const Wanted& wanted);
 const Instance* find_instance(const Wanted& wanted);
 

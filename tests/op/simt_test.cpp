@@ -62,7 +62,7 @@ TEST(Simt, FindsNoInstanceOfAnotherTypeConfigOrRung) {
   EXPECT_FALSE(is_compiled_in(plan(kWithout, DType::int32, kCompiled, nullptr)));
 }
 
-// What a rung says to serve several Configs is found for each of them.
+// One instance is found for each Config that the rung says it serves.
 TEST(Simt, FindsAMoreGeneralInstance) {
   jit::Rung rung = kRung;
   rung.general = [](const ConfigBytes& bytes) {

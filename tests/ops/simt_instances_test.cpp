@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-// What is compiled ahead for the SIMT device, by tests/support/write_instances.cpp.
+// The kernels that tests/support/write_instances.cpp has compiled ahead for the SIMT device.
 namespace tensorcraft::test {
 namespace {
 

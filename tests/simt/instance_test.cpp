@@ -13,6 +13,7 @@ struct Config {
 };
 void body(const void*) {}
 constexpr Instance kList[] = {
+    // in their order
     {"test::f", {DType::float32, DType::bfloat16}, 2, config_bytes(Config{.threads = 32}), body},
     {"test::f", {DType::float32, DType::bfloat16}, 2, config_bytes(Config{.threads = 64}), body},
     {"test::f", {DType::float32}, 1, config_bytes(Config{.threads = 32}), body},

@@ -27,8 +27,7 @@ Json case_of(std::string name, Json dtypes, Json inputs, Json options) {
           {"inputs", std::move(inputs)},   {"options", std::move(options)},
           {"tags", Json::array({"simt"})}, {"reduction", 8}};
 }
-// The same for the last variant alone, which has a kernel for every pair of dtypes and every
-// fusion.
+// A case for the last variant alone, which has a kernel for every pair of dtypes and every fusion.
 Json last_case_of(std::string name, Json dtypes, Json inputs, Json options) {
   Json c = case_of(std::move(name), std::move(dtypes), std::move(inputs), std::move(options));
   c["tags"].push_back("last");
@@ -281,7 +280,7 @@ Json embedding() {
   return {{"operator", "embedding"}, {"cases", cases}};
 }
 
-// What each variant that the case is for says of it.
+// The answers of the variants that the case is for.
 std::vector<op::Considered> rows_of(const Case& c, const CaseRun& run, const DeviceInfo& device) {
   auto rows = c.op->explain(run.outputs(), run.arguments({}), device).variants;
   if (c.has_tag("last")) rows.erase(rows.begin(), std::prev(rows.end()));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/jit/entry.hpp"
 #include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/simt/instance.hpp"
@@ -32,7 +33,7 @@ struct Lists {
 };
 
 constexpr std::string_view kBody = "void body";
-// What kernels include that read an expression or a semiring as steps, by how their Config says so.
+// Kernels that read an expression or a semiring as steps include these; their Config says so.
 constexpr std::pair<std::string_view, std::string_view> kReaders[] = {
     {"::expression)::interpreted", "tensorcraft/ops/gemm/interpreted_expression.cuh"},
     {"::semiring)::interpreted", "tensorcraft/device/interpreted_semiring.cuh"}};
@@ -80,7 +81,7 @@ bool is_of_float16(const jit::KernelKey& key) {
          key.types.begin() + key.num_types;
 }
 
-// What is compiled into kernels.
+// Dtypes and values that are compiled into kernels.
 class Known {
  public:
   // Takes note of the values of a kernel that the operator launches; is one of them new?
@@ -107,7 +108,7 @@ Kernels held(const std::vector<Case>& cases) {
   return kernels;
 }
 
-// What a case launches by one variant.
+// The launches of one variant for a case.
 struct Launched {
   const Case* by;
   std::vector<jit::KernelKey> kernels;
@@ -149,7 +150,8 @@ std::string row(const jit::KernelKey& key, const std::string& scope) {
               scope, "::body},\n");
 }
 
-std::string source(const std::vector<std::pair<std::string, jit::KernelKey>>& kernels) {
+std::string source(std::vector<std::pair<std::string, jit::KernelKey>> kernels) {
+  std::ranges::stable_sort(kernels, {}, [](const auto& k) { return k.second.rung->function; });
   std::set<std::string> headers;
   std::string bodies, rows;
   size_t count = 0;
@@ -172,7 +174,7 @@ std::string source(const std::vector<std::pair<std::string, jit::KernelKey>>& ke
               "#include \"tensorcraft/simt/instance.hpp\"\n\n",
               "#pragma GCC visibility push(hidden)  // nobody else calls a kernel\n", includes,
               "#pragma GCC visibility pop\n", "\nnamespace tensorcraft {\nnamespace {\n\n", bodies,
-              "\nconst simt::Instance kInstances[] = {\n", rows, "    {}};\n\n",
+              "\nconst simt::Instance kInstances[] = {\n    {},\n", rows, "};\n\n",
               "const simt::KnownInstances kKnown([](const simt::Wanted& wanted) {\n",
               "  return simt::find_in(kInstances, wanted);\n});\n\n}  // namespace\n",
               "}  // namespace tensorcraft\n");
@@ -187,11 +189,9 @@ void write(const std::filesystem::path& path, const std::string& text) {
   if (!(out << text).flush()) fail(ErrorKind::io, path.string(), " cannot be written");
 }
 
-// A number that a kernel's text has in every process and on every machine: FNV-1a.
-uint64_t number_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
-  return hash;
+// A number that a kernel's text has in every process and on every machine.
+size_t number_of(std::string_view text) {
+  return std::stoul(sha256_hex(text).substr(0, 8), nullptr, 16);
 }
 
 // The files of one list, "cases/softmax_0.cpp", by the operator's folder.
