@@ -21,6 +21,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -85,10 +86,9 @@ class Writer {
     return *one;
   }
   uint64_t add(std::function<std::vector<Item>()> items) {
-    const std::lock_guard lock(mutex_);
-    sources_[++last_id_] = std::move(items);
-    if (!is_writing_ && !failed_) begin();
-    return last_id_;
+    const uint64_t id = hold(std::move(items));
+    warn_if_thrown([this] { begin(); });
+    return id;
   }
   void remove(uint64_t id) {
     const std::lock_guard lock(mutex_);
@@ -96,28 +96,21 @@ class Writer {
   }
 
  private:
-  void begin() try {
-    const std::string place = folder();
-    if (place.empty()) fail(ErrorKind::io, "there is no cache folder");
-    fs::create_directories(place);
-    fs::permissions(place, fs::perms::owner_all);
-    path_ = join(place, "/", process_.pid, kComplete);
-    is_writing_ = start();
-    if (is_writing_) std::atexit([] { of_process().end(); });
-  } catch (const std::exception& error) {
-    give_up(error.what());
+  uint64_t hold(std::function<std::vector<Item>()> items) {
+    const std::lock_guard lock(mutex_);
+    sources_[++last_id_] = std::move(items);
+    return last_id_;
   }
-  // A thread that is refused now is asked for again by the next source.
-  bool start() {
-    try {
-      std::thread([this] { write_for_ever(); }).detach();
-      return true;
-    } catch (const std::system_error& error) {
-      log_warn_once("status", join("status: the system starts no thread that tells it to "
-                                   "tensorcraft top: ",
-                                   error.what()));
-      return false;
-    }
+  // If it cannot, a later source tries again.
+  void begin() {
+    const std::lock_guard lock(mutex_);
+    if (is_writing_) return;
+    if (folder().empty()) fail(ErrorKind::io, "there is no cache folder");
+    path_ = join(folder(), "/", process_.pid, kComplete);
+    make_folder();
+    std::thread([this] { write_for_ever(); }).detach();
+    is_writing_ = true;
+    std::atexit([] { of_process().end(); });
   }
   void end() {
     const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -125,44 +118,52 @@ class Writer {
     std::error_code ignored;
     if (getpid() == process_.pid) fs::remove(path_, ignored);
   }
-  void give_up(std::string_view why) {
-    failed_ = true;
-    log_error(join("status: it is not told to tensorcraft top: ", why));
-  }
-  void write_for_ever() {
-    while (write_if_possible()) std::this_thread::sleep_for(std::chrono::seconds(1));
-  }
-  // A file that the process has no memory for now is written a second later.
-  bool write_if_possible() {
+  // Nothing is logged under the lock: standard error may be a pipe that nobody reads.
+  template <class Step>
+  static void warn_if_thrown(Step step) noexcept {
     try {
-      return write();
-    } catch (const std::exception&) {
-      return true;
+      step();
+    } catch (const std::exception& error) {
+      try {
+        log_warn_once("status", join("status: it is not told to tensorcraft top: ", error.what()));
+      } catch (const std::bad_alloc&) {  // there is no memory to say it
+      }
     }
   }
+  // What cannot be written now is written a second later.
+  void write_for_ever() {
+    for (bool goes_on = true; goes_on; std::this_thread::sleep_for(std::chrono::seconds(1)))
+      warn_if_thrown([&] { goes_on = write(); });
+  }
+  // False once the process ends. A reader sees the whole text or the one before.
   bool write() {
     const std::lock_guard lock(mutex_);
-    if (!is_writing_ || failed_) return false;
+    if (!is_writing_) return false;
     process_.items.clear();
     for (const auto& [id, items] : sources_) try {
         std::ranges::move(items(), std::back_inserter(process_.items));
       } catch (const std::exception&) {  // of a lost device; others still tell
       }
     process_.written = now();
+    make_folder();  // it may have been removed with the rest of the cache
     const std::string temporary = join(path_, kTemporary);
     std::ofstream out(temporary, std::ios::trunc);
     out << text_of(process_);
     out.close();
-    std::error_code problem;
-    if (out) fs::rename(temporary, path_, problem);
-    if (!out || problem) give_up(join(path_, " cannot be written"));
-    return !failed_;
+    if (!out) fail(ErrorKind::io, temporary, " cannot be written");
+    fs::rename(temporary, path_);
+    return true;
+  }
+  void make_folder() const {
+    const fs::path place = fs::path(path_).parent_path();
+    fs::create_directories(place);
+    fs::permissions(place, fs::perms::owner_all);
   }
 
   ForkSafeMutex mutex_;
   std::map<uint64_t, std::function<std::vector<Item>()>> sources_;
   uint64_t last_id_ = 0;
-  bool is_writing_ = false, failed_ = false;
+  bool is_writing_ = false;
   Process process_{.pid = getpid(), .program = own_program(), .begun = now()};
   std::string path_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process is killed at any moment of telling what it does.
+// A process is killed at any moment of telling what it does, or cannot tell it for a while.
 #include "tensorcraft/runtime/status/status.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -68,6 +69,32 @@ TEST(StatusKill, LeavesNothingThatTheNextReaderMinds) {
   EXPECT_EQ(all[0].items.size(), 500u);
   EXPECT_TRUE(read_all(folder()).empty());
   EXPECT_TRUE(std::filesystem::is_empty(folder()));
+}
+
+// The child's standard error says when it could not write.
+TEST(StatusKill, WhatCannotBeWrittenIsTriedAgain) {
+  int log[2];
+  ASSERT_EQ(pipe(log), 0);
+  const int own = dup(STDERR_FILENO);
+  dup2(log[1], STDERR_FILENO);
+  const pid_t child = start_telling();
+  dup2(own, STDERR_FILENO);
+  close(log[1]);
+  wait_until_told(child);
+  const std::string file = folder() + "/" + std::to_string(child) + ".json",
+                    blocked = file + ".new";
+  std::error_code ignored;  // while it is just being written
+  while (!std::filesystem::is_directory(blocked))
+    std::filesystem::create_directory(blocked, ignored);
+  std::filesystem::remove(file);
+  std::string line(200, ' ');
+  line.resize(size_t(std::max<ssize_t>(read(log[0], line.data(), line.size()), 0)));
+  EXPECT_NE(line.find("cannot be written"), line.npos) << line;
+  std::filesystem::remove(blocked);
+  wait_until_told(child);
+  kill_now(child);
+  close(log[0]);
+  close(own);
 }
 
 }  // namespace
