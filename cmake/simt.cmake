@@ -14,7 +14,8 @@ set(TENSORCRAFT_ASAN_OPTIONS -fsanitize=address,undefined)
 
 # The cases of the tests, which say too what is compiled ahead.
 function(tensorcraft_cases)
-  add_library(cases_objects OBJECT ${PROJECT_SOURCE_DIR}/tests/support/cases.cpp ${PROJECT_SOURCE_DIR}/tests/support/simt_cases.cpp)
+  add_library(cases_objects OBJECT ${PROJECT_SOURCE_DIR}/tests/support/cases.cpp ${PROJECT_SOURCE_DIR}/tests/support/drawn_cases.cpp
+                                      ${PROJECT_SOURCE_DIR}/tests/support/simt_cases.cpp)
   target_include_directories(cases_objects PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(cases_objects PRIVATE ${TENSORCRAFT_WARNINGS} $<$<CONFIG:Release>:-O1>)
   target_compile_definitions(cases_objects PRIVATE TENSORCRAFT_CASES="${PROJECT_SOURCE_DIR}/tests/ops/cases")

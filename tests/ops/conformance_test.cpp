@@ -5,12 +5,15 @@
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/trace.hpp"
 #include "tensorcraft/ops/all.hpp"
+#include "tests/ops/property.hpp"
 #include "tests/support/simt_cases.hpp"
 #include "tests/support/tolerance.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <set>
 #include <tuple>
 
@@ -26,7 +29,11 @@ std::vector<Device> devices_under_test() {
 }
 
 const std::vector<Case>& cases(Device device) {
-  static const auto all = all_cases(), on_simt = simt_cases();
+  static const auto all = all_cases(), on_simt = [] {
+    auto written = simt_cases();
+    std::ranges::move(usual_drawn_cases(), std::back_inserter(written));
+    return written;
+  }();
   return device == Device::simt() ? on_simt : all;
 }
 
@@ -196,8 +203,7 @@ void add_chosen_kernels(const Case& c, Device device, std::vector<jit::KernelKey
     }
 }
 
-// On a GPU: the kernels of a product's cases are many, and one thread would compile them for
-// minutes.
+// The kernels of a product's cases are many, and one thread would compile them for minutes.
 void compile_side_by_side(const std::vector<const Case*>& chosen, Device device) {
   std::vector<jit::KernelKey> kernels;
   for (const Case* c : chosen) {
@@ -233,6 +239,33 @@ TEST_P(Conformance, EveryVariantAgreesWithTheReference) {
       EXPECT_TRUE(ran_.contains(row.name)) << row.name << " accepted no case on " << device_;
     }
 }
+
+// Calls that no run before had, with every kernel compiled when it is asked for.
+class DrawnCalls : public Conformance {
+ protected:
+  void SetUp() override {
+    if (!std::getenv("TC_TEST_FULL"))
+      GTEST_SKIP() << "new calls are part of a full run: set TC_TEST_FULL";
+    if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  }
+};
+TEST_P(DrawnCalls, AgreeWithTheReference) {
+  const std::vector<Case> drawn = drawn_cases(op_, printed_seed(), 60);
+  std::vector<const Case*> chosen;
+  for (const Case& c : drawn) chosen.push_back(&c);
+  compile_side_by_side(chosen, device_);
+  for (const Case* c : chosen) {
+    check_case(*c);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_FALSE(chosen.empty()) << op_.description().name << " takes no drawn call";
+}
+INSTANTIATE_TEST_SUITE_P(Operators, DrawnCalls,
+                         ::testing::Combine(::testing::ValuesIn(operators()),
+                                            ::testing::Values(Device::simt())),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)->description().name);
+                         });
 
 // compute-sanitizer runs these alone.
 TEST(Cases, EveryOperatorHasASmokeCase) {

@@ -139,12 +139,13 @@ TEST_P(Determinism, NoTimingAndNoOrderOfThreadsChangesABitOn_simt) {
   for (const Case& c : all) {
     if (c.op != GetParam()) continue;
     cases.push_back(&c);
-    for (const op::Plan& plan : plans_on_simt(c, CaseRun(c, Device::simt())))
+    const ImaginedCall call(c, Device::simt());
+    for (const op::Plan& plan : plans_on_simt(c, call.outputs, call.arguments()))
       ++runs[family_of(plan)];
   }
   for (const Case* c : cases) {
     CaseRun run(*c, Device::simt());
-    for (const op::Plan& plan : plans_on_simt(*c, run)) {
+    for (const op::Plan& plan : plans_on_simt(*c, run.outputs(), run.arguments({}))) {
       const Family family = family_of(plan);
       const Results first = results_of(*c, run, plan, {});
       const auto expect_same = [&](const simt::Options& options) {

@@ -246,6 +246,7 @@ TEST_P(PropertyOfVariants, OfSparseProductsAllEqualTheDenseOnes) {
 
 class PropertyOfSparse : public PropertyOfVariants {
  protected:
+  void SetUp() override { OnDevice::SetUp(); }  // their kernels have no Config
   // The emulator takes its time for each element of a dense matrix.
   SparseCase any_matrix(Random& random) const {
     for (;;)

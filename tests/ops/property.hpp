@@ -29,14 +29,19 @@ inline float real_between(Random& random, float low, float high) {
   return std::uniform_real_distribution<float>(low, high)(random);
 }
 
-// Runs a check on a hundred random cases, and stops at the first that fails. With TC_TEST_SEED=N
-// the cases are those of the run that printed N.
-template <class Check>
-void for_many_cases(Check&& check) {
-  constexpr int kCases = 100;
+// A new one, or with TC_TEST_SEED=N that of the run that printed N.
+inline unsigned printed_seed() {
   const char* given = std::getenv("TC_TEST_SEED");
   const unsigned seed = given ? unsigned(std::stoul(given)) : std::random_device()();
   std::cout << "[ SEED     ] " << seed << std::endl;
+  return seed;
+}
+
+// Runs a check on a hundred random cases, and stops at the first that fails.
+template <class Check>
+void for_many_cases(Check&& check) {
+  constexpr int kCases = 100;
+  const unsigned seed = printed_seed();
   SCOPED_TRACE(join("TC_TEST_SEED=", seed));
   Random random(seed);
   int cases = 0;
@@ -109,10 +114,16 @@ inline std::string name_of_rows(const ::testing::TestParamInfo<Rows>& info) {
   return join(r.variant.empty() ? "best" : r.variant, "_on_", name_of_place(r.device));
 }
 
-// All variants of an operator.
+// All variants of an operator. On the SIMT device they take random calls only in a full run, which
+// compiles their kernels one by one; each run has the drawn cases of conformance_test.cpp.
 class PropertyOfVariants : public OnDevice<Device> {
  protected:
   PropertyOfVariants() : OnDevice(GetParam()) {}
+  void SetUp() override {
+    OnDevice::SetUp();
+    if (device_ == Device::simt() && !std::getenv("TC_TEST_FULL"))
+      GTEST_SKIP() << "random calls on the SIMT device are part of a full run: set TC_TEST_FULL";
+  }
   // call(variant) for every variant of the device that takes the call; their names come into ran_.
   template <class Call>
   void for_each_variant(std::string_view op, Call&& call) {

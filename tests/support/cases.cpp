@@ -36,6 +36,13 @@ Dims dims(const Json& j, const Names& names) {
   return d;
 }
 
+Json fill_of(Json fill, const Names& names) {
+  if (!fill.is_object()) return fill;
+  for (const auto& [key, value] : fill.items())
+    if (key != "kind" && value.is_string()) value = integer(value, names);
+  return fill;
+}
+
 TensorCase tensor(const Json& j, DType dtype, const Names& names) {
   TensorCase t;
   t.dtype = dtype;
@@ -43,7 +50,7 @@ TensorCase tensor(const Json& j, DType dtype, const Names& names) {
   if (j.contains("shape")) t.shape = dims(j["shape"], names);  // outputs get theirs from infer()
   if (j.contains("strides")) t.strides = dims(j["strides"], names);
   t.offset = j.contains("offset") ? integer(j["offset"], names) : 0;
-  if (j.contains("fill")) t.fill = j["fill"];
+  if (j.contains("fill")) t.fill = fill_of(j["fill"], names);
   return t;
 }
 
@@ -202,6 +209,8 @@ double draw(const Json& how, DType dtype, std::mt19937_64& random, int64_t index
   };
   if (kind == "constant") return number("value", 0);
   if (kind == "arange") return number("start", 0) + double(index) * number("step", 1);
+  if (kind == "offsets")
+    return double(index * int64_t(number("stored", 0)) / int64_t(number("count", 2) - 1));
   if (kind == "uniform" || (kind.empty() && !is_floating(dtype))) {
     const bool whole = !is_floating(dtype);
     const double low = number("low", whole ? 0 : -1), high = number("high", whole ? 9 : 1);

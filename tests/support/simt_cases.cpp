@@ -281,8 +281,9 @@ Json embedding() {
 }
 
 // The answers of the variants that the case is for.
-std::vector<op::Considered> rows_of(const Case& c, const CaseRun& run, const DeviceInfo& device) {
-  auto rows = c.op->explain(run.outputs(), run.arguments({}), device).variants;
+std::vector<op::Considered> rows_of(const Case& c, const std::vector<TensorView>& outputs,
+                                    const op::Arguments& arguments, const DeviceInfo& device) {
+  auto rows = c.op->explain(outputs, arguments, device).variants;
   if (c.has_tag("last")) rows.erase(rows.begin(), std::prev(rows.end()));
   return rows;
 }
@@ -313,13 +314,14 @@ bool launches_the_same(const op::Plan& a, const op::Plan& b) {
   });
 }
 
-std::vector<op::Plan> plans_on_simt(const Case& c, const CaseRun& run) {
+std::vector<op::Plan> plans_on_simt(const Case& c, const std::vector<TensorView>& outputs,
+                                    const op::Arguments& arguments) {
   std::vector<op::Plan> plans;
-  if (run.outputs()[0].size() == 0) return plans;
+  if (outputs[0].size() == 0) return plans;
   DeviceInfo device = device_info(Device::simt());
   for (const int sms : {device.num_sms, 1}) {
     device.num_sms = sms;
-    for (auto& row : rows_of(c, run, device))
+    for (auto& row : rows_of(c, outputs, arguments, device))
       if (row.accepted && std::ranges::none_of(plans, [&](const op::Plan& known) {
             return launches_the_same(known, *row.plan);
           }))

@@ -10,11 +10,19 @@ namespace tensorcraft::test {
 // out.
 std::vector<Case> simt_cases();
 
+// Up to `count` small calls of an operator that nobody wrote down: cases for the SIMT device whose
+// numbers are drawn from the range of their sweep. The same ones for a seed, whatever other
+// operators have; fewer if few are legal.
+std::vector<Case> drawn_cases(const op::Operator& op, uint64_t seed, size_t count);
+// What the usual run draws, whose kernels are compiled ahead; none in an instrumented library.
+std::vector<Case> usual_drawn_cases();
+
 // Do both start the same kernels on as many blocks? What they work on may differ.
 bool launches_the_same(const op::Plan& a, const op::Plan& b);
 
 // What every row that accepts the case launches on the SIMT device; and what it launches there for
 // large problems only, asked of a device that small ones fill. Nothing if the output is empty.
-std::vector<op::Plan> plans_on_simt(const Case& c, const CaseRun& run);
+std::vector<op::Plan> plans_on_simt(const Case& c, const std::vector<TensorView>& outputs,
+                                    const op::Arguments& arguments);
 
 }  // namespace tensorcraft::test

@@ -26,8 +26,13 @@
 namespace tensorcraft::test {
 namespace {
 
+// A kernel, and whether an instrumented library leaves it out.
+struct Kernel {
+  jit::KernelKey key;
+  bool is_plain_only = false;
+};
 // By the text that calls a kernel; and what is written.
-using Kernels = std::map<std::string, jit::KernelKey>;
+using Kernels = std::map<std::string, Kernel>;
 struct Lists {
   Kernels held, cases;
 };
@@ -64,8 +69,14 @@ std::vector<jit::KernelKey> kernels_of(const op::Plan& plan) {
   return keys;
 }
 
-void add(Kernels& kernels, const std::vector<jit::KernelKey>& keys) {
-  for (const jit::KernelKey& key : keys) kernels.emplace(jit::host_function(key, kBody), key);
+bool is_of_float16(const jit::KernelKey& key) {
+  return std::find(key.types.begin(), key.types.begin() + key.num_types, DType::float16) !=
+         key.types.begin() + key.num_types;
+}
+
+void add(Kernels& kernels, const std::vector<jit::KernelKey>& keys, bool is_drawn = false) {
+  for (const jit::KernelKey& key : keys)
+    kernels.emplace(jit::host_function(key, kBody), Kernel{key, is_drawn || is_of_float16(key)});
 }
 
 // "DType(0), DType(2)"
@@ -74,11 +85,6 @@ std::string types_of(const jit::KernelKey& key) {
   for (int i = 0; i < key.num_types; ++i)
     text += join(i ? ", " : "", "DType(", int(key.types[size_t(i)]), ")");
   return text;
-}
-
-bool is_of_float16(const jit::KernelKey& key) {
-  return std::find(key.types.begin(), key.types.begin() + key.num_types, DType::float16) !=
-         key.types.begin() + key.num_types;
 }
 
 // Dtypes and values that are compiled into kernels.
@@ -114,12 +120,20 @@ struct Launched {
   std::vector<jit::KernelKey> kernels;
 };
 
-// All plans of cases that fix a Config, and of the others those with something new.
-Kernels of_cases(const std::vector<Case>& cases) {
+std::vector<Launched> launched_by(const std::vector<Case>& cases) {
   std::vector<Launched> all;
-  for (const Case& c : cases)
-    for (const op::Plan& plan : plans_on_simt(c, CaseRun(c, Device::simt())))
+  for (const Case& c : cases) {
+    const ImaginedCall call(c, Device::simt());
+    for (const op::Plan& plan : plans_on_simt(c, call.outputs, call.arguments()))
       if (is_written(plan)) all.push_back({&c, kernels_of(plan)});
+  }
+  return all;
+}
+
+// All plans of cases that fix a Config, of other cases those with something new, and all of drawn
+// ones.
+Kernels of_cases(const std::vector<Case>& cases, const std::vector<Case>& drawn) {
+  std::vector<Launched> all = launched_by(cases);
   // Instrumented libraries have no float16: what it shares with the others is theirs.
   std::ranges::stable_partition(
       all, [](const Launched& l) { return std::ranges::none_of(l.kernels, is_of_float16); });
@@ -131,6 +145,7 @@ Kernels of_cases(const std::vector<Case>& cases) {
       is_new |= known.add(l.by->op->description().name, key);
     if (is_new) add(kernels, l.kernels);
   }
+  for (const Launched& l : launched_by(drawn)) add(kernels, l.kernels, true);
   return kernels;
 }
 
@@ -138,8 +153,8 @@ Lists collect() {
   std::vector<Case> all = all_cases();
   const std::vector<Case> small = simt_cases();
   all.insert(all.end(), small.begin(), small.end());
-  Lists lists{held(all), of_cases(small)};
-  for (const auto& [text, key] : lists.held) lists.cases.erase(text);
+  Lists lists{held(all), of_cases(small, usual_drawn_cases())};
+  for (const auto& [text, kernel] : lists.held) lists.cases.erase(text);
   return lists;
 }
 
@@ -150,21 +165,21 @@ std::string row(const jit::KernelKey& key, const std::string& scope) {
               scope, "::body},\n");
 }
 
-std::string source(std::vector<std::pair<std::string, jit::KernelKey>> kernels) {
-  std::ranges::stable_sort(kernels, {}, [](const auto& k) { return k.second.rung->function; });
+std::string source(std::vector<std::pair<std::string, Kernel>> kernels) {
+  std::ranges::stable_sort(kernels, {}, [](const auto& k) { return k.second.key.rung->function; });
   std::set<std::string> headers;
   std::string bodies, rows;
   size_t count = 0;
-  for (const auto& [text, key] : kernels) {
-    headers.insert(key.rung->header);
+  for (const auto& [text, kernel] : kernels) {
+    headers.insert(kernel.key.rung->header);
     for (const auto& [words, header] : kReaders)
       if (text.find(words) != text.npos) headers.insert(std::string(header));
     const std::string scope = join("k", count++);
-    const bool is_half = is_of_float16(key);
-    const char* const begin = is_half ? "#if !defined(TENSORCRAFT_SIMT_INSTRUMENTED)\n" : "";
-    const char* const end = is_half ? "#endif\n" : "";
+    const bool is_left_out = kernel.is_plain_only;
+    const char* const begin = is_left_out ? "#if !defined(TENSORCRAFT_SIMT_INSTRUMENTED)\n" : "";
+    const char* const end = is_left_out ? "#endif\n" : "";
     bodies += join(begin, "namespace ", scope, " {\n", text, "}\n", end);
-    rows += join(begin, row(key, scope), end);
+    rows += join(begin, row(kernel.key, scope), end);
   }
   std::string includes;
   for (const std::string& header : headers) includes += join("#include \"", header, "\"\n");
@@ -203,11 +218,11 @@ void write_list(const std::filesystem::path& folder, const std::string& list,
       const std::string stem = std::filesystem::path(name).stem().string();
       files[stem.substr(0, stem.rfind('_'))].push_back(name);
     }
-  std::map<std::string, std::vector<std::pair<std::string, jit::KernelKey>>> kernels_of;
+  std::map<std::string, std::vector<std::pair<std::string, Kernel>>> kernels_of;
   for (const auto& kernel : kernels) {
-    const auto& of_folder = files[kernel.second.rung->op];
+    const auto& of_folder = files[kernel.second.key.rung->op];
     if (of_folder.empty())
-      fail(ErrorKind::value, "write_instances: no file for rungs of ", kernel.second.rung->op);
+      fail(ErrorKind::value, "write_instances: no file for rungs of ", kernel.second.key.rung->op);
     kernels_of[of_folder[number_of(kernel.first) % of_folder.size()]].push_back(kernel);
   }
   for (const auto& [op, of_folder] : files)
