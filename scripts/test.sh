@@ -78,7 +78,7 @@ beside "API reference" scripts/docs.sh "$build/python"
 beside lint scripts/lint.sh --build "$build" tensorcraft/{core,cuda,jit,op}
 beside "command tests" "${pytest[@]}" tests/cli --command "$build/install/bin/tensorcraft"
 beside "tests of scripts" "${pytest[@]}" tests/scripts
-step "Python tests" "${pytest[@]}" tests/python
+step "Python tests" "${pytest[@]}" tests/python -n 2 --dist loadfile  # what waits for a compiler leaves a core idle
 report
 step format scripts/format.sh --check
 step "Python lint" "$python" -m ruff check -q python bindings tests benchmarks examples scripts
