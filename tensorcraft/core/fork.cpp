@@ -71,7 +71,7 @@ class ForkRegistry {
   void in_parent() { let_go(); }
 
   void in_child() {
-    std::construct_at(&mutex_);
+    mutex_.unlock();  // this thread locked it in before()
     for (AtFork* one = first_; one;) {
       AtFork* const next = one->next_;
       if (std::exchange(one->is_held_, false)) one->begin_in_child();
