@@ -120,6 +120,7 @@ COMPILED = (
     f"tests/ops/{NAME}_test.cpp",
     "tests/ops/conformance_test.cpp",
     "tests/support/cases.cpp",
+    "tests/support/drawn_cases.cpp",
     "tests/support/simt_cases.cpp",
     "kernel_test.cpp",
     "embedded.cpp",
