@@ -65,8 +65,10 @@ def test_a_session_that_is_killed_goes_on_and_loses_nothing(command: Path, envir
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     moments = random.Random(seed)
-    size, known, most = 128, [], 0
-    for _ in range(KILLS):
+    size, known, most, kills = 128, [], 0, 0
+    while kills < KILLS or most <= 5:  # a slow machine measures less between two kills
+        kills += 1
+        assert kills <= 10 * KILLS, f"{most} trials are the most that killed sessions left"
         child = subprocess.Popen([command, "tune", *long_call(size)], env=environment, stdout=subprocess.DEVNULL, cwd=tmp_path)
         time.sleep(moments.uniform(0.05, 0.9))
         child.send_signal(signal.SIGKILL)
@@ -79,7 +81,6 @@ def test_a_session_that_is_killed_goes_on_and_loses_nothing(command: Path, envir
         assert now[: len(known)] == known, "in the order they were measured"
         assert len(set(now)) == len(now), "and none is repeated"
         known, most = now, max(most, len(now))
-    assert most > 5
     whole, end = trials(long_call(size))
     assert end == "every candidate is measured" and whole[: len(known)] == known
     assert trials(long_call(size))[1] == "known"
