@@ -213,16 +213,18 @@ nb::object call(size_t index, nb::tuple inputs, nb::tuple options, nb::handle ou
   std::vector<TensorView> views;
   views.reserve(outputs.size());
   for (const Output& o : outputs) views.push_back(o.view);
-  {
-    const WithoutGil released;
-    if (outputs[0].is_given) call.keep_operands(views[0]);
-    op.run(views, arguments);
-    for (const Output& o : outputs)
-      if (o.host) copy_bytes(*o.host, o.view, call.stream());
-  }
-  call.mark_used();
-  for (const Output& o : outputs)
-    if (o.is_given) call.note_use_of(o.memory, o.object);
+  without_gil(
+      [&] {
+        if (outputs[0].is_given) call.keep_operands(views[0]);
+        op.run(views, arguments);
+        for (const Output& o : outputs)
+          if (o.host) copy_bytes(*o.host, o.view, call.stream());
+      },
+      [&] {
+        call.mark_used();
+        for (const Output& o : outputs)
+          if (o.is_given) call.note_use_of(o.memory, o.object);
+      });
   if (outputs.size() == 1) return finish(call, outputs[0]);
   nb::list values;
   for (Output& o : outputs) values.append(finish(call, o));

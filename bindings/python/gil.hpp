@@ -29,6 +29,20 @@ class WithoutGil {
   WithoutGil* outer_;
 };
 
+// Runs a step without the GIL, and then the other with it, also if the first throws: what it
+// launched until then goes on.
+template <class Step, class After>
+void without_gil(Step&& step, After&& after) {
+  try {
+    const WithoutGil released;
+    step();
+  } catch (...) {
+    after();
+    throw;
+  }
+  after();
+}
+
 // When the program ends, and before its exit handlers run, after which a GPU's driver is gone: what
 // other threads compute is waited for, a few seconds, and what they call next waits for ever.
 void stop_threads_at_exit();

@@ -139,11 +139,10 @@ nb::object call(const PyModule& m, const std::string& name, nb::args given) {
   std::optional<CurrentStream> current;
   if (stream) current.emplace(*stream);
   jit::ExportValue result;
-  {
-    const WithoutGil released;
-    result = m.module->call(name, arguments.values());
-  }
-  if (stream) arguments.mark_used(*stream);
+  without_gil([&] { result = m.module->call(name, arguments.values()); },
+              [&] {
+                if (stream) arguments.mark_used(*stream);
+              });
   return to_python(result);
 }
 

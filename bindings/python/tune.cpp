@@ -69,12 +69,9 @@ nb::dict tune(size_t index, nb::tuple inputs, nb::tuple options, nb::handle stre
   settings.rules.measures_all = every;
   settings.again = again;
   diagnose::TuneReport report;
-  {
-    const WithoutGil released;
-    const diagnose::TuningArrays arrays{outputs, arguments.inputs, arguments.options};
-    report = diagnose::tune(op, {&arrays, 1}, call.stream(), settings);
-  }
-  call.mark_used();
+  const diagnose::TuningArrays arrays{outputs, arguments.inputs, arguments.options};
+  without_gil([&] { report = diagnose::tune(op, {&arrays, 1}, call.stream(), settings); },
+              [&] { call.mark_used(); });
   return to_dict(report);
 }
 
