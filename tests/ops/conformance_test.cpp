@@ -256,7 +256,7 @@ class DrawnCalls : public Conformance {
   }
 };
 TEST_P(DrawnCalls, AgreeWithTheReference) {
-  const std::vector<Case> drawn = drawn_cases(op_, printed_seed(), 60);
+  const std::vector<Case> drawn = drawn_cases(op_, printed_seed());
   std::vector<const Case*> chosen;
   for (const Case& c : drawn) chosen.push_back(&c);
   compile_side_by_side(chosen, device_);

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 using Random = std::mt19937_64;
 constexpr uint64_t kUsualSeed = 1;
-constexpr size_t kUsualCount = 60;
+constexpr size_t kCount = 60;
 
 // Its numbers and so its cases are the same with every standard library.
 Random random_of(uint64_t seed, std::string_view op) {
@@ -94,14 +94,14 @@ bool is_legal(const Case& c) {
 
 }  // namespace
 
-std::vector<Case> drawn_cases(const op::Operator& op, uint64_t seed, size_t count) {
+std::vector<Case> drawn_cases(const op::Operator& op, uint64_t seed) {
   const std::string name(op.description().name);
   std::vector<Json> entries = ranges_of(name);
   if (entries.empty()) entries = calls_of(name);
   Random random = random_of(seed, name);
   std::set<std::string> known;
   std::vector<Case> all;
-  for (size_t tries = 0; all.size() < count && tries < 10 * count; ++tries) {
+  for (size_t tries = 0; all.size() < kCount && tries < 10 * kCount; ++tries) {
     Case c = drawn(one_of(entries, random), name, random);
     if (known.insert(c.name).second && is_legal(c)) all.push_back(std::move(c));
   }
@@ -112,7 +112,7 @@ std::vector<Case> usual_drawn_cases() {
   std::vector<Case> all;
   if (!simt::compiles(DType::float16)) return all;
   for (const op::Operator* op : operators())
-    std::ranges::move(drawn_cases(*op, kUsualSeed, kUsualCount), std::back_inserter(all));
+    std::ranges::move(drawn_cases(*op, kUsualSeed), std::back_inserter(all));
   return all;
 }
 

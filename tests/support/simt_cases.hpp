@@ -10,10 +10,10 @@ namespace tensorcraft::test {
 // out.
 std::vector<Case> simt_cases();
 
-// Up to `count` small calls of an operator that nobody wrote down: cases for the SIMT device whose
+// Up to 60 small calls of an operator that nobody wrote down: cases for the SIMT device whose
 // numbers are drawn from the range of their sweep. The same ones for a seed, whatever other
 // operators have; fewer if few are legal.
-std::vector<Case> drawn_cases(const op::Operator& op, uint64_t seed, size_t count);
+std::vector<Case> drawn_cases(const op::Operator& op, uint64_t seed);
 // What the usual run draws, whose kernels are compiled ahead; none in an instrumented library.
 std::vector<Case> usual_drawn_cases();
 
