@@ -17,10 +17,10 @@ function(tensorcraft_cases)
   add_library(cases_objects OBJECT ${PROJECT_SOURCE_DIR}/tests/support/cases.cpp ${PROJECT_SOURCE_DIR}/tests/support/drawn_cases.cpp
                                       ${PROJECT_SOURCE_DIR}/tests/support/simt_cases.cpp)
   target_include_directories(cases_objects PRIVATE ${PROJECT_SOURCE_DIR})
-  target_compile_options(cases_objects PRIVATE ${TENSORCRAFT_WARNINGS} $<$<CONFIG:Release>:-O1>)
+  target_compile_options(cases_objects PRIVATE ${TENSORCRAFT_WARNINGS} ${TENSORCRAFT_QUICK_OPTIONS})
   target_compile_definitions(cases_objects PRIVATE TENSORCRAFT_CASES="${PROJECT_SOURCE_DIR}/tests/ops/cases")
   target_link_libraries(cases_objects PRIVATE nlohmann_json::nlohmann_json)
-  target_precompile_headers(cases_objects PRIVATE ${TENSORCRAFT_STANDARD_HEADERS})
+  tensorcraft_together(cases_objects 3)
 endfunction()
 
 # The kernels that are compiled ahead, as lists of sources that a program writes: tests/support/write_instances.cpp. `held` are
