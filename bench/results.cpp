@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/results.hpp"
 
+#include "tensorcraft/core/error.hpp"
 #include "tensorcraft/diagnose/timing.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace tensorcraft::bench {
@@ -32,6 +36,42 @@ Json to_json(const Row& row) {
           {"gbs", row.gbs()},
           {"tflops", row.tflops()},
           {"error", row.error.empty() ? Json() : Json(row.error)}};
+}
+
+double to_seven_digits(double value) {
+  char text[32];
+  const char* const end =
+      std::to_chars(text, std::end(text), value, std::chars_format::general, 7).ptr;
+  std::from_chars(text, end, value);
+  return value;
+}
+
+Json rounded(Json value) {
+  if (value.is_structured()) {
+    for (Json& one : value) one = rounded(std::move(one));
+  } else if (value.is_number_float()) {
+    const double number = value.get<double>();
+    if (number != std::floor(number)) return to_seven_digits(number);
+  }
+  return value;
+}
+
+// With a space after each colon and comma, as Python writes it. No text has a line's end in it.
+std::string one_line(const Json& value) {
+  std::string line;
+  for (const char c : value.dump(0, ' ', false, Json::error_handler_t::replace))
+    if (c != '\n')
+      line += c;
+    else if (line.back() == ',')
+      line += ' ';
+  return line;
+}
+
+std::string text_of(const Json& value) {
+  if (!value.is_array() || value.empty() || !value[0].is_object()) return one_line(value);
+  std::string lines;
+  for (const Json& one : value) lines += join(lines.empty() ? "" : ",", "\n  ", one_line(one));
+  return join('[', lines, "\n ]");
 }
 
 }  // namespace
@@ -76,6 +116,14 @@ Json to_json(const Results& results) {
   return {{"schema", kSchema},         {"title", results.title},   {"machine", results.machine},
           {"device", results.device},  {"timing", results.timing}, {"rows", rows},
           {"skipped", results.skipped}};
+}
+
+std::string to_text(const Results& results) {
+  const Json document = rounded(to_json(results));
+  std::string lines;
+  for (const auto& [key, value] : document.items())
+    lines += join(lines.empty() ? "" : ",", "\n ", Json(key).dump(), ": ", text_of(value));
+  return join('{', lines, "\n}\n");
 }
 
 }  // namespace tensorcraft::bench

@@ -58,6 +58,9 @@ double share_of_peak(const Row& row, const Json& device);
 std::vector<const Row*> peers_of(const Row& row, const std::vector<Row>& rows);
 
 Json to_json(const Results& results);
+// The text of a file: a line for each fact and each row. Fractions have seven digits, which
+// is more than a measurement repeats; whole numbers stay whole.
+std::string to_text(const Results& results);
 // Reads what to_json() gives; what a comparison can do without may be missing. Kind value, with
 // `name` and the line or the place in the document, for text that is no such file, or that has two
 // figures of one thing or two chosen variants in a case.

@@ -139,10 +139,30 @@ def _processor() -> str:
     return platform.processor()
 
 
+def rounded(value: Any) -> Any:
+    """Fractions to seven digits, which is more than a measurement repeats; whole numbers stay whole."""
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(one) for one in value]
+    return float(f"{value:.7g}") if isinstance(value, float) and not value.is_integer() else value
+
+
+def text_of(document: dict[str, Any]) -> str:
+    """A results file as `tensorcraft bench` writes it too: a line for each fact and each row."""
+
+    def of(value: Any) -> str:
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+        return json.dumps(value)
+
+    return "{\n" + ",\n".join(f" {json.dumps(key)}: {of(value)}" for key, value in rounded(document).items()) + "\n}\n"
+
+
 def write(path: str, title: str, rows: list[dict[str, Any]], **facts: Any) -> None:
     """One results file; tables in the documents are made from these."""
     document = {"title": title, "machine": machine(), **facts, "rows": rows}
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(json.dumps(document, indent=1) + "\n")
+    Path(path).write_text(text_of(document))
     for row in rows:
         print("  ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items()))

@@ -29,7 +29,7 @@ import numpy as np
 from peer_calls import numpy_calls, torch_calls
 from suites import SHAPE, Case, parse, suite
 from targets import target_tflops
-from timing import failure, gpu_timer, machine, micro_summary
+from timing import failure, gpu_timer, machine, micro_summary, text_of
 
 import tensorcraft as tc
 
@@ -407,7 +407,7 @@ def main() -> None:
 
 def save(results: dict[str, Any], path: Path) -> None:
     """After each case, so that a run that is cut off leaves what it measured."""
-    path.write_text(json.dumps(results, indent=1) + "\n")
+    path.write_text(text_of(results))
 
 
 def report(results: dict[str, Any], verdicts: list[tuple[str, bool]], check: bool) -> None:

@@ -43,7 +43,7 @@ std::string full_dtype(const std::string& name) {
 }
 
 void write_results(const std::string& path, const bench::Results& results) {
-  write_whole_file(path, bench::to_json(results).dump(1) + '\n');
+  write_whole_file(path, bench::to_text(results));
 }
 
 // Keeps what is measured, so that a run that is cut off leaves it; a pipe takes the end alone.

@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 namespace tensorcraft::bench {
 namespace {
 
@@ -51,6 +54,20 @@ TEST(Row, AskedOfAMachineThatCannotIsNoFailure) {
   EXPECT_FALSE(r.failed());
   r.error = "out of memory";
   EXPECT_TRUE(r.failed());
+}
+
+TEST(Results, HaveALineForEachFactAndRowAndSevenDigits) {
+  Results all = results({row("copy", 1.0 / 3), row("torch", 8)});
+  all.rows[0].floor_us = 2e-9 / 3;
+  const std::string text = to_text(all);
+  EXPECT_TRUE(text.starts_with("{\n \"schema\": 1,\n \"title\": \"title\",\n")) << text;
+  EXPECT_TRUE(text.find("\n \"rows\": [\n  {\"op\": \"softmax\", ") != std::string::npos) << text;
+  EXPECT_TRUE(text.find("\"median_us\": 0.3333333, ") != std::string::npos) << text;
+  EXPECT_TRUE(text.find("\"floor_us\": 6.666667e-10, ") != std::string::npos) << text;
+  EXPECT_TRUE(text.find("\"bytes\": 2000000.0, ") != std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("}\n ],\n \"skipped\": []\n}\n")) << text;
+  EXPECT_EQ(std::ranges::count(text, '\n'), 12);
+  EXPECT_EQ(parse_results(text, "it").rows[1].median_us, 8);
 }
 
 TEST(Results, AreWhatTheirFileSays) {
