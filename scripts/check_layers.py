@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when an include goes up a layer, crosses operators, brings foreign text into device code, or lets bindings compute.
+"""Fails when an include goes up a layer, crosses operators, brings foreign text into device code, lets bindings compute, or imports in a circle.
 
 usage: check_layers.py [ROOT]
 """
 
+import ast
+import graphlib
 import re
 import sys
 from pathlib import Path
@@ -142,8 +144,27 @@ def bindings_problems(root):
                 yield f"{path}:{line}: imports {match[1]}: the package wraps, and computes nothing"
 
 
+def imported(file):
+    """The files of the package that one imports, wherever in it."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            for name in [node.module] if node.module else [alias.name for alias in node.names]:
+                if file.with_name(f"{name}.py").exists():
+                    yield name
+
+
+def circle_problems(root):
+    """The files of the package import each other in one order."""
+    files = {file.stem: set(imported(file)) for file in sorted((root / "python" / "tensorcraft").glob("*.py"))}
+    try:
+        graphlib.TopologicalSorter(files).prepare()
+    except graphlib.CycleError as error:
+        yield f"python/tensorcraft: {' <- '.join(error.args[1])} is a circle of imports; move what the first needs down"
+
+
 def problems(root):
     root = Path(root)
+    yield from circle_problems(root)
     yield from bench_problems(root)
     yield from bindings_problems(root)
     for file in sorted((root / "tensorcraft").rglob("*")):

@@ -67,8 +67,8 @@ ROWS = [
          "`to(device, non_blocking=True)`, or [transfers](transfers.md); keep numbers on the device", (
              "tensorcraft/runtime/memory/tensor.cpp: if (!to.device().is_cuda() || !from.device().is_cuda()) stream.synchronize();",
              "python/tensorcraft/_protocols.py: return _restored, (values.numpy(), self.dtype.name, self.device)",
-             "python/tensorcraft/_tensor.py: return (_ops.astype(self, DType.float32) if self.dtype in _NOT_IN_NUMPY else self).numpy()",
-             "python/tensorcraft/_tensor.py: return _host_values(self).item()",
+             "python/tensorcraft/_methods.py: return (_ops.astype(self, DType.float32) if self.dtype in _NOT_IN_NUMPY else self).numpy()",
+             "python/tensorcraft/_methods.py: return _host_values(self).item()",
              "python/tensorcraft/sparse.py: arrays = tuple(t.numpy().copy() for t in (data, self.indices, self.indptr))")),
     Wait("values", "a call on NumPy arrays or lists that computes on a GPU: its result is NumPy's", "that call",
          "give it arrays of the device", (

@@ -38,6 +38,7 @@ from ._manipulation import (
     tile,
     unstack,
 )
+from ._methods import install as _install_methods
 from ._namespace import array_namespace_info as _array_namespace_info
 from ._operators import install as _install_operators
 from ._ops import *
@@ -70,9 +71,6 @@ from ._tensor import (
     zeros,
     zeros_like,
 )
-from ._tensor import (
-    install as _install,
-)
 from ._tensorcraft import DType, Tensor
 from ._transfer import Copy, LaneStatistics, TransferEngine
 from ._tune import TuningResult, tune
@@ -81,7 +79,7 @@ from .errors import CompileError, DeviceLost, OutOfMemory, Unsupported
 from .linalg import matmul, tensordot, vecdot
 from .memory import MemoryPool
 
-_install()
+_install_methods()
 _install_operators()
 _install_protocols()
 _native.add_prefix(_sys.prefix)  # NVRTC and oneDNN may be packages of this Python

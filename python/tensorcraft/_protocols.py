@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 from . import _ops
 from . import _tensorcraft as native
+from ._methods import _NOT_IN_NUMPY, _host_values, _item
 from ._operators import operand_of
-from ._tensor import _NOT_IN_NUMPY, _host_values, _item
 from ._tensorcraft import DType, Tensor
 from .errors import TensorCraftTypeError, TensorCraftValueError
 from .linalg import matmul, vecdot

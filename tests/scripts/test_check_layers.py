@@ -82,7 +82,7 @@ def test_the_benchmark_is_above_the_library(tmp_path, path, include, reason):
         ("bindings/python/a.cpp", '#include "bench/engine.hpp"', "bindings convert"),
         ("bindings/python/a.cpp", "#include <cmath>", "compute nothing"),
         ("python/tensorcraft/_a.py", "import ctypes", "computes nothing"),
-        ("python/tensorcraft/_a.py", "    from array import array", "computes nothing"),
+        ("python/tensorcraft/_a.py", "def f():\n    from array import array", "computes nothing"),
         ("python/tensorcraft/_a.py", "import random as r", "computes nothing"),
     ],
 )
@@ -118,3 +118,10 @@ def test_the_benchmark_includes_the_library_and_its_runner_google_benchmark(tmp_
 )
 def test_a_good_include_passes(tmp_path, path, include):
     assert check(tmp_path, f"tensorcraft/{path}", f"#include {include}") == []
+
+
+def test_the_python_package_imports_in_no_circle(tmp_path):
+    assert not check(tmp_path, "python/tensorcraft/_b.py", "from . import _native")
+    assert not check(tmp_path, "python/tensorcraft/_a.py", "from ._b import f")
+    (found,) = check(tmp_path, "python/tensorcraft/_b.py", "def f():\n    from . import _a\n")
+    assert "_a <- _b <- _a" in found or "_b <- _a <- _b" in found
