@@ -41,12 +41,8 @@ std::string documentation_of(const Description& d) {
 }
 
 Json to_json(const op::Parameter& p) {
-  return {{"name", p.name},
-          {"doc", p.doc},
-          {"optional", p.optional},
-          {"written", p.written},
-          {"default", p.default_value},
-          {"choices", p.choices}};
+  return {{"name", p.name},       {"doc", to_string(p.doc)},    {"optional", p.optional},
+          {"written", p.written}, {"default", p.default_value}, {"choices", p.choices}};
 }
 
 Json to_json(const Description& d) {

@@ -103,7 +103,7 @@ std::optional<DType> buffer_dtype(const char* format, Py_ssize_t bytes, Uint64 u
 
 // How to convert to what an argument takes, as far as that is known.
 std::string advice(std::string_view op, std::string_view name) {
-  std::vector<DType> takes;
+  std::span<const DType> takes;
   for (const op::Operator* o : operators())
     if (o->description().name == op) takes = op::argument_dtypes(o->description(), name);
   const bool takes_floats = takes.empty() || std::ranges::count(takes, DType::float32) > 0;

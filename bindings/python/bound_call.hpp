@@ -119,19 +119,20 @@ class Call {
     const bool is_plain = is_list(object) || PyLong_Check(object.ptr());
     const DType whole = is_plain ? whole_dtype(p) : DType::int64;
     const Uint64 uint64 = p.addresses ? Uint64::as_int64 : Uint64::refused;
-    arrays_.push_back(to_array(object, name(), called, given_stream_, whole, p.dtypes, uint64));
+    arrays_.push_back(to_array(object, name(), called, given_stream_, whole, p.doc.dtypes, uint64));
     ArrayArgument& a = arrays_.back();
     if (!a.is_number()) return;
-    a.takes = p.dtypes;
+    a.takes = p.doc.dtypes;
     if (PyFloat_Check(object.ptr())) return;
-    a.keeps_dtype =
-        contains(p.dtypes, DType::int32) || (!p.dtypes.empty() && p.dtypes[0] == DType::bool_);
+    a.keeps_dtype = contains(p.doc.dtypes, DType::int32) ||
+                    (!p.doc.dtypes.empty() && p.doc.dtypes[0] == DType::bool_);
     if (a.keeps_dtype && a.view.dtype() == DType::int64) a.view = {nullptr, whole, {}};
   }
 
   // What integers of Python become in an argument.
   DType whole_dtype(const op::Parameter& p) const {
-    const auto& takes = p.dtypes.empty() ? description_.dtypes : p.dtypes;
+    const std::span<const DType> takes =
+        p.doc.dtypes.empty() ? std::span<const DType>(description_.dtypes) : p.doc.dtypes;
     for (const DType dtype : {DType::int64, DType::int32, DType::float32})
       if (contains(takes, dtype)) return dtype;
     return DType::int64;

@@ -46,7 +46,7 @@ nb::dict to_dict(const op::Parameter& p) {
   d["written"] = p.written;
   d["default"] = p.default_value;
   nb::list dtypes;
-  for (const DType dtype : p.dtypes) dtypes.append(std::string(to_string(dtype)));
+  for (const DType dtype : p.doc.dtypes) dtypes.append(std::string(to_string(dtype)));
   d["dtypes"] = dtypes;
   return d;
 }

@@ -8,18 +8,17 @@
 // What operators that take a matrix of compressed rows say of their arguments.
 namespace tensorcraft::op {
 
-inline const Parameter kCsrIndices{"indices", "int32 or int64, (stored): their columns"};
-inline const Parameter kCsrIndptr{"indptr",
-                                  "int32 or int64, (rows + 1): where rows begin; dtype of indices"};
+inline const Parameter kCsrIndices{"indices", takes(kIndexTypes, "%, (stored): their columns")};
+inline const Parameter kCsrIndptr{
+    "indptr", takes(kIndexTypes, "%, (rows + 1): where rows begin; dtype of indices")};
 // The same if it stands alone.
-inline const Parameter kCsrStarts{"indptr", "int32 or int64, (rows + 1): where rows begin"};
+inline const Parameter kCsrStarts{"indptr", takes(kIndexTypes, "%, (rows + 1): where rows begin")};
 
 // The matrix, and what comes behind it.
 inline std::vector<Parameter> csr_inputs(std::vector<Parameter> others = {}) {
-  others.insert(others.begin(),
-                {{"data", "the stored elements, float32, float16 or bfloat16, (stored)"},
-                 kCsrIndices,
-                 kCsrIndptr});
+  others.insert(
+      others.begin(),
+      {{"data", takes(kFloatTypes, "the stored elements, %, (stored)")}, kCsrIndices, kCsrIndptr});
   return others;
 }
 

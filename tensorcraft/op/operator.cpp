@@ -59,28 +59,14 @@ void check_memory(std::string_view op, const NamedTensors& tensors) {
            " has no memory: its address is null; give memory for its elements");
 }
 
-std::vector<DType> named_dtypes(std::string_view doc) {
-  std::vector<DType> named;
-  for (size_t at = 0; at < doc.size();) {
-    const size_t end = std::min(doc.find_first_of(" ,.;:()[]", at), doc.size());
-    if (const auto dtype = parse_dtype(doc.substr(at, end - at))) named.push_back(*dtype);
-    at = end + 1;
-  }
-  return named;
-}
-
 }  // namespace
 
-Operator::Operator(Description description) : description_(std::move(description)) {
-  for (auto* parameters : {&description_.inputs, &description_.options})
-    for (Parameter& p : *parameters) p.dtypes = named_dtypes(p.doc);
-}
-
-std::vector<DType> argument_dtypes(const Description& op, std::string_view argument) {
+std::span<const DType> argument_dtypes(const Description& op, std::string_view argument) {
   for (const auto* parameters : {&op.inputs, &op.options})
     for (const Parameter& p : *parameters)
       if (p.name == argument)
-        return p.dtypes.empty() && &p == op.inputs.data() ? op.dtypes : p.dtypes;
+        return p.doc.dtypes.empty() && &p == op.inputs.data() ? std::span<const DType>(op.dtypes)
+                                                              : p.doc.dtypes;
   return {};
 }
 

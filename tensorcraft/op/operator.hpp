@@ -43,9 +43,9 @@ struct Description {
   bool reaches_host = false;  // tensors of the host may stand beside those of a GPU
 };
 
-// The dtypes that an argument takes: those that its documentation names; if it names none, those of
-// the operator for its first input, and nothing for others.
-std::vector<DType> argument_dtypes(const Description& op, std::string_view argument);
+// The dtypes that an argument takes: its own; if it has none, those of the operator for its first
+// input, and nothing for others.
+std::span<const DType> argument_dtypes(const Description& op, std::string_view argument);
 
 // A call whose types are known only at run time. `inputs` and `options` follow the description;
 // outputs beyond the first are optional and follow `outputs`. variant empty: choose.
@@ -144,7 +144,7 @@ class Operator {
 
  protected:
   // For the class that implements one.
-  explicit Operator(Description description);
+  explicit Operator(Description description) : description_(std::move(description)) {}
   Description description_;
 };
 

@@ -53,7 +53,7 @@ std::string field_text(const std::optional<T>& value) {
 }
 
 template <class Options, class T>
-Option<Options> option(std::string_view name, T Options::* field, std::string_view doc) {
+Option<Options> option(std::string_view name, T Options::* field, ParameterDoc doc) {
   Option<Options> o{{name, doc, Field<T>::kind}, {}, {}};
   o.add_to = [field](CallKey& key, const Options& options) { key.add(options.*field); };
   o.text = [field](const Options& options) { return field_text(options.*field); };
@@ -78,8 +78,7 @@ Option<Options> option(std::string_view name, T Options::* field, std::string_vi
 }
 
 template <class Options, class T>
-Option<Options> option(std::string_view name, std::optional<T> Options::* field,
-                       std::string_view doc) {
+Option<Options> option(std::string_view name, std::optional<T> Options::* field, ParameterDoc doc) {
   Option<Options> o{{name, doc, Field<T>::kind}, {}, {}};
   o.add_to = [field](CallKey& key, const Options& options) { key.add(options.*field); };
   o.text = [field](const Options& options) { return field_text(options.*field); };
@@ -102,7 +101,7 @@ inline const int64_t* whole_number_of(const NumberOrTensor& value) {
 // serves every number.
 template <class Options>
 Option<Options> free_number(std::string_view name, NumberOrTensor Options::* field,
-                            std::string_view doc) {
+                            ParameterDoc doc) {
   Option<Options> o = option(name, field, doc);
   o.free = field;
   o.add_to = [field](CallKey& key, const Options& options) {

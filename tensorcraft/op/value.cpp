@@ -37,14 +37,24 @@ std::string_view kind_of(const Value& v) {
   return names[v.index()];
 }
 
-Parameter written(std::string_view name, std::string_view doc) {
+Parameter written(std::string_view name, ParameterDoc doc) {
   Parameter parameter{name, doc};
   parameter.written = true;
   return parameter;
 }
 
+std::string to_string(const ParameterDoc& doc) {
+  std::string text(doc.text), names;
+  for (size_t i = 0; i < doc.dtypes.size(); ++i) {
+    const bool is_last = i + 1 == doc.dtypes.size();
+    names += join(i == 0 ? "" : is_last ? " or " : ", ", doc.dtypes[i]);
+  }
+  if (const size_t at = text.find('%'); at != text.npos) text.replace(at, 1, names);
+  return text;
+}
+
 std::string documented(const Parameter& parameter) {
-  std::string text(parameter.doc);
+  std::string text = to_string(parameter.doc);
   if (parameter.written) text += ", written in place";
   const char* before = ": ";
   for (const std::string_view choice : parameter.choices) {

@@ -54,11 +54,36 @@ enum class ParameterKind {
   settings
 };
 
+// Dtypes that parameters take.
+inline constexpr DType kFloatTypes[] = {DType::float32, DType::float16, DType::bfloat16};
+inline constexpr DType kIndexTypes[] = {DType::int32, DType::int64};
+inline constexpr DType kMaskTypes[] = {DType::bool_, DType::float32};
+inline constexpr DType kFloat32[] = {DType::float32};
+inline constexpr DType kInt8[] = {DType::int8};
+inline constexpr DType kInt32[] = {DType::int32};
+inline constexpr DType kInt64[] = {DType::int64};
+inline constexpr DType kUint8[] = {DType::uint8};
+inline constexpr DType kBool[] = {DType::bool_};
+
+// The meaning of a parameter.
+struct ParameterDoc {
+  constexpr ParameterDoc() = default;
+  constexpr ParameterDoc(std::string_view text, std::span<const DType> dtypes = {})
+      : text(text), dtypes(dtypes) {}
+  constexpr ParameterDoc(const char* text) : text(text) {}
+  std::string_view text;          // "%" is the names of the dtypes
+  std::span<const DType> dtypes;  // of its arrays; empty: another argument says them
+};
+// The doc of a parameter whose arrays have one of these dtypes.
+constexpr ParameterDoc takes(std::span<const DType> dtypes, std::string_view text) {
+  return {text, dtypes};
+}
+
 // One parameter of an operator as every front end shows it.
 struct Parameter {
   // Its name, what it means, and what it takes.
   std::string_view name;
-  std::string_view doc;
+  ParameterDoc doc;
   ParameterKind kind = ParameterKind::tensor;
   bool optional = false;                      // None is accepted
   bool positional = false;                    // NumPy users write it by position
@@ -68,11 +93,12 @@ struct Parameter {
   bool addresses = false;                     // or a table of addresses, of int64 or uint64
   std::string default_value;                  // as Python text; empty for a required input
   std::span<const std::string_view> choices;  // of kind choice
-  std::vector<DType> dtypes = {};             // of an array, as far as `doc` names them
 };
 
 // An input that becomes a result in place, unless the call gives memory for it.
-Parameter written(std::string_view name, std::string_view doc);
+Parameter written(std::string_view name, ParameterDoc doc);
+// Its text with the names of its dtypes.
+std::string to_string(const ParameterDoc& doc);
 // What a parameter means, with the words that it takes, and whether it is written in place.
 std::string documented(const Parameter& parameter);
 

@@ -48,20 +48,34 @@ TEST_F(OperatorTest, AnUnknownVariantListsThemAll) {
       "cpu, reference; did you mean block?");
 }
 
-TEST_F(OperatorTest, AnArgumentTakesTheDtypesThatItsDocumentationNames) {
+TEST_F(OperatorTest, AnArgumentTakesItsOwnDtypesOrThoseOfTheOperator) {
   using enum DType;
   const auto dtypes = [](std::string_view op, std::string_view argument) {
-    return argument_dtypes(find_operator(op).description(), argument);
+    const auto found = argument_dtypes(find_operator(op).description(), argument);
+    return std::vector(found.begin(), found.end());
   };
   EXPECT_EQ(dtypes("take", "indices"), (std::vector{int32, int64}));
   EXPECT_EQ(dtypes("embedding", "ids"), (std::vector{int32, int64}));
   EXPECT_EQ(dtypes("attention", "key_lengths"), (std::vector{int32, int64}));
   EXPECT_EQ(dtypes("dequantize", "scales"), std::vector{float32});
+  EXPECT_EQ(dtypes("gemm", "a_zero"), std::vector{int32});
   EXPECT_EQ(dtypes("softmax", "x"), (std::vector{float32, float16, bfloat16}));
   EXPECT_EQ(dtypes("embedding", "table"),
             (std::vector{float32, float16, bfloat16, float8_e4m3fn, float8_e5m2}));
   EXPECT_TRUE(dtypes("rms_norm", "residual").empty());
   EXPECT_TRUE(dtypes("softmax", "y").empty());
+}
+
+TEST_F(OperatorTest, TheTextOfAParameterNamesItsDtypes) {
+  EXPECT_EQ(to_string(takes(kIndexTypes, "%, any shape")), "int32 or int64, any shape");
+  EXPECT_EQ(to_string(takes(kFloatTypes, "(m, k): %")), "(m, k): float32, float16 or bfloat16");
+  EXPECT_EQ(to_string(ParameterDoc("of %")), "of ");
+  for (const Operator* op : operators())
+    for (const auto* parameters : {&op->description().inputs, &op->description().options})
+      for (const Parameter& p : *parameters)
+        for (const DType dtype : p.doc.dtypes)
+          EXPECT_NE(to_string(p.doc).find(to_string(dtype)), std::string::npos)
+              << op->description().name << ": " << p.name;
 }
 
 TEST_F(OperatorTest, AVariantOfAnotherDeviceSaysSo) {

@@ -322,10 +322,12 @@ const op::Definition<BackwardProblem, BackwardOptions> kBackwardDefinition{
     .inputs = {{"grad", "shape and dtype of x"}, {"x", "(batch, channels, ...), any strides"}},
     .options = {op::positional(op::option("weight", &BackwardOptions::weight,
                                           "(channels,), as in the forward call")),
-                op::positional(op::option("mean", &BackwardOptions::mean,
-                                          "(channels,) float32, from the forward call; needed")),
-                op::positional(op::option("rstd", &BackwardOptions::rstd,
-                                          "(channels,) float32, from the forward call; needed"))},
+                op::positional(op::option(
+                    "mean", &BackwardOptions::mean,
+                    op::takes(op::kFloat32, "(channels,) %, from the forward call; needed"))),
+                op::positional(op::option(
+                    "rstd", &BackwardOptions::rstd,
+                    op::takes(op::kFloat32, "(channels,) %, from the forward call; needed")))},
     .out_name = "grad_input",
     .out_doc = "shape and dtype of x",
     .extra_outputs = {{{"grad_weight", "(channels,), dtype of weight, float32 without one"},

@@ -120,7 +120,8 @@ const op::Definition<Problem, Options> kDefinition{
         "IndexError on the CPU; on a GPU its loss is NaN, and nothing outside the row is read. The "
         "loss of a row with a NaN or +inf, or of nothing but -inf, is NaN.",
     .inputs = {{"logits", "(..., classes)"},
-               {"targets", "int32 or int64, the shape of logits without its last axis"}},
+               {"targets",
+                op::takes(op::kIndexTypes, "%, the shape of logits without its last axis")}},
     .options = {op::option("ignore_index", &Options::ignore_index,
                            "a row with this target has loss 0 and does not count"),
                 op::option("reduction", &Options::reduction, "of the losses of all rows"),

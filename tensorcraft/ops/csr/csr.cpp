@@ -282,7 +282,7 @@ const op::Definition<Problem, Options> kOffsetsOf{
     .details =
         "All elements are stored but +0, so -0 and NaN too. The last number says how many; "
         "csr_from_dense takes it and gives the elements.",
-    .inputs = {{"x", "(rows, cols), float32, float16 or bfloat16, any strides"}},
+    .inputs = {{"x", op::takes(op::kFloatTypes, "(rows, cols), %, any strides")}},
     .options = {op::option("index_dtype", &Options::index_dtype, "int32 or int64")},
     .out_doc = "(rows + 1), of index_dtype",
     .dtypes = kFloats,
@@ -299,7 +299,7 @@ const op::Definition<Problem, Options> kFromDense{
     .details =
         "Bits are copied, so -0 and NaN stay what they are. indptr is that of csr_offsets, "
         "and stored its last number. tc.sparse.from_dense calls both.",
-    .inputs = {{"x", "(rows, cols), float32, float16 or bfloat16, any strides"}, op::kCsrStarts},
+    .inputs = {{"x", op::takes(op::kFloatTypes, "(rows, cols), %, any strides")}, op::kCsrStarts},
     .options = {kStored},
     .out_name = "data",
     .out_doc = "(stored), dtype of x",

@@ -31,7 +31,7 @@ const std::vector<DType> kIntegersAndBool = both(kIntegers, kTruth);
 const std::vector<op::Parameter> kX = {{"x", "any shape and strides"}};
 const std::vector<op::Parameter> kAB = {{"a", "the first operand"}, {"b", "the second operand"}};
 const std::vector<op::Parameter> kChoice = {
-    {"condition", "bool"}, {"a", "where it holds"}, {"b", "elsewhere"}};
+    {"condition", op::takes(op::kBool, "%")}, {"a", "where it holds"}, {"b", "elsewhere"}};
 
 // What an operator takes and gives by the form of its function.
 const std::vector<op::Parameter>& inputs_of(Form form) {

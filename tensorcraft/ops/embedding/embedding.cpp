@@ -64,6 +64,9 @@ op::Cost cost(const Problem& q) {
   return {.bytes = 2.0 * double(q.out.nbytes()) + double(q.ids.nbytes()), .flops = 0};
 }
 
+constexpr DType kTableTypes[] = {DType::float32, DType::float16, DType::bfloat16,
+                                 DType::float8_e4m3fn, DType::float8_e5m2};
+
 const op::Definition<Problem, EmbeddingOptions> kDefinition{
     .name = "embedding",
     .group = "data movement",
@@ -72,8 +75,8 @@ const op::Definition<Problem, EmbeddingOptions> kDefinition{
         "out[i..., :] = table[ids[i...], :]; the bits are copied. Strides are free. An id outside "
         "[0, rows) is an IndexError on the CPU; on a GPU its row becomes NaN, and nothing outside "
         "the table is read.",
-    .inputs = {{"ids", "int32 or int64, any shape"},
-               {"table", "[rows, dim]: float32, float16, bfloat16, float8_e4m3fn or float8_e5m2"}},
+    .inputs = {{"ids", op::takes(op::kIndexTypes, "%, any shape")},
+               {"table", op::takes(kTableTypes, "[rows, dim]: %")}},
     .out_doc = "ids.shape + [dim], dtype of table",
     .dtypes = {DType::int32, DType::int64},
     .infer = infer,

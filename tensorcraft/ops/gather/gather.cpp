@@ -156,7 +156,8 @@ const op::Definition<Problem, TakeOptions> kTake{
         "out[..., i..., :] = x[..., indices[i...], :]; the bits are copied. An index is in "
         "[-n, n) for an axis of n elements. Another is an IndexError on the CPU; a GPU "
         "gives NaN for it, 0 where the dtype has none, and reads nothing outside x.",
-    .inputs = {{"x", "any dtype, at least 1 dimension"}, {"indices", "int32 or int64, any shape"}},
+    .inputs = {{"x", "any dtype, at least 1 dimension"},
+               {"indices", op::takes(op::kIndexTypes, "%, any shape")}},
     .options = {op::positional(
         op::option("axis", &TakeOptions::axis, "which axis of x; None where x has only one"))},
     .out_doc = "shape of x with that of indices in the place of the axis, dtype of x",
@@ -175,7 +176,7 @@ const op::Definition<Problem, TakeAlongAxisOptions> kTakeAlongAxis{
         "out[..., i, ...] = x[..., indices[..., i, ...], ...]; the bits are copied. Indices "
         "as in take.",
     .inputs = {{"x", "any dtype, at least 1 dimension"},
-               {"indices", "int32 or int64, shape of x but along the axis"}},
+               {"indices", op::takes(op::kIndexTypes, "%, shape of x but along the axis")}},
     .options = {op::positional(op::option("axis", &TakeAlongAxisOptions::axis, "which axis of x"))},
     .out_doc = "shape of indices, dtype of x",
     .dtypes = op::moved_dtypes(),

@@ -392,53 +392,58 @@ const op::Definition<Problem, Options> kDefinition{
         "the CPU it has no effect.",
     .aliases = {"matmul"},
     .inputs = inputs(),
-    .options = {op::option("c", &Options::c, "added matrices, [..., m, n], dtype of the result"),
-                op::option("alpha", &Options::alpha, "factor of the product"),
-                op::option("beta", &Options::beta, "factor of c; 1 if c is given"),
-                op::option("bias", &Options::bias,
-                           "added to every row, [n], or to every column, [m, 1]; dtype of a, of "
-                           "the result if a has 8 bits, or of a_scale if that has too"),
-                op::option("activation", &Options::activation, "applied to the sum"),
-                op::option("transpose_a", &Options::transpose_a, "a is stored as [..., k, m]"),
-                op::option("transpose_b", &Options::transpose_b, "b is stored as [..., n, k]"),
-                op::option("a_scale", &Options::a_scale,
-                           "factor of the product, or one a row, [m, 1], or of float8 one for "
-                           "128 elements of a row, [m, blocks]; as a lies; float32"),
-                op::option("b_scale", &Options::b_scale,
-                           "factor of the product, or one a column, [n] or [1, n], or of float8 "
-                           "one for 128 elements of a column, [blocks, n], or for squares, "
-                           "[blocks, squares]; as b lies; float32"),
-                op::option("a_zero", &Options::a_zero,
-                           "the integer that means 0 in an int8 a, or one a row, [m, 1]; int32"),
-                op::option("b_zero", &Options::b_zero,
-                           "that of an int8 b, or one a column, in a shape of b_scale; int32"),
-                op::option("accumulation", &Options::accumulation,
-                           "of float8 products: promoted to float32 after 128 elements along k, "
-                           "or fast"),
-                op::option("gated", &Options::gated,
-                           "b is [..., k, 2 n], gates first; they are activated and multiply the "
-                           "rest"),
-                op::option("epilogue", &Options::epilogue,
-                           "an expression of the finished sum, x, and of arrays and numbers by the "
-                           "names in it"),
-                op::option("operands", &Options::operands, "those arrays and numbers"),
-                op::option("out_dtype", &Options::out_dtype,
-                           "the dtype of a, float32, of 16 bits if a is, or of 8 bits; of float8 "
-                           "bfloat16, of int8 int32, or another"),
-                op::option("out_scale", &Options::out_scale,
-                           "factor of a result of 8 bits before it is rounded; one number, "
-                           "float32"),
-                op::option("allow_tf32", &Options::allow_tf32,
-                           "float32 operands may be rounded to tf32, as precision=\"tf32\""),
-                op::option("precision", &Options::precision,
-                           "of float32 products; 3xtf32: three products of tf32 parts"),
-                op::forbids_tuning(
-                    op::option("batch_invariant", &Options::batch_invariant,
-                               "a row's bits depend on neither m nor the leading dimensions")),
-                op::option("config", &Options::config,
-                           "what of the kernel's tile is fixed: tile_m, tile_n, tile_k, warp_m, "
-                           "warp_n, stages, cluster_m, cluster_n, consumers, split, schedule; "
-                           "explain lists the tiles of a variant")},
+    .options =
+        {op::option("c", &Options::c, "added matrices, [..., m, n], dtype of the result"),
+         op::option("alpha", &Options::alpha, "factor of the product"),
+         op::option("beta", &Options::beta, "factor of c; 1 if c is given"),
+         op::option("bias", &Options::bias,
+                    "added to every row, [n], or to every column, [m, 1]; dtype of a, of "
+                    "the result if a has 8 bits, or of a_scale if that has too"),
+         op::option("activation", &Options::activation, "applied to the sum"),
+         op::option("transpose_a", &Options::transpose_a, "a is stored as [..., k, m]"),
+         op::option("transpose_b", &Options::transpose_b, "b is stored as [..., n, k]"),
+         op::option("a_scale", &Options::a_scale,
+                    op::takes(op::kFloat32,
+                              "factor of the product, or one a row, [m, 1], or of float8 one for "
+                              "128 elements of a row, [m, blocks]; as a lies; %")),
+         op::option("b_scale", &Options::b_scale,
+                    op::takes(op::kFloat32,
+                              "factor of the product, or one a column, [n] or [1, n], or of float8 "
+                              "one for 128 elements of a column, [blocks, n], or for squares, "
+                              "[blocks, squares]; as b lies; %")),
+         op::option("a_zero", &Options::a_zero,
+                    op::takes(op::kInt32,
+                              "the integer that means 0 in an int8 a, or one a row, [m, 1]; %")),
+         op::option(
+             "b_zero", &Options::b_zero,
+             op::takes(op::kInt32, "that of an int8 b, or one a column, in a shape of b_scale; %")),
+         op::option("accumulation", &Options::accumulation,
+                    "of float8 products: promoted to float32 after 128 elements along k, "
+                    "or fast"),
+         op::option("gated", &Options::gated,
+                    "b is [..., k, 2 n], gates first; they are activated and multiply the "
+                    "rest"),
+         op::option("epilogue", &Options::epilogue,
+                    "an expression of the finished sum, x, and of arrays and numbers by the "
+                    "names in it"),
+         op::option("operands", &Options::operands, "those arrays and numbers"),
+         op::option("out_dtype", &Options::out_dtype,
+                    "the dtype of a, float32, of 16 bits if a is, or of 8 bits; of float8 "
+                    "bfloat16, of int8 int32, or another"),
+         op::option("out_scale", &Options::out_scale,
+                    op::takes(op::kFloat32,
+                              "factor of a result of 8 bits before it is rounded; one number, %")),
+         op::option("allow_tf32", &Options::allow_tf32,
+                    "float32 operands may be rounded to tf32, as precision=\"tf32\""),
+         op::option("precision", &Options::precision,
+                    "of float32 products; 3xtf32: three products of tf32 parts"),
+         op::forbids_tuning(
+             op::option("batch_invariant", &Options::batch_invariant,
+                        "a row's bits depend on neither m nor the leading dimensions")),
+         op::option("config", &Options::config,
+                    "what of the kernel's tile is fixed: tile_m, tile_n, tile_k, warp_m, "
+                    "warp_n, stages, cluster_m, cluster_n, consumers, split, schedule; "
+                    "explain lists the tiles of a variant")},
     .out_doc = "[..., m, n], the leading dimensions of a and b broadcast",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
                DType::float8_e5m2, DType::int8},

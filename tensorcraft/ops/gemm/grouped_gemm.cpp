@@ -266,17 +266,18 @@ constexpr std::string_view kTransposeDoc = "b is stored as (groups, n, k)",
                            kDtypeDoc =
                                "the dtype of a, float32, or of 16 bits if a is; of float8 "
                                "bfloat16, or float16 or float32",
-                           kBScaleDoc =
-                               "factor of float8 products: one number, one a group, (groups), or "
-                               "a column, (groups, n) or (groups, 1, n), or for squares of 128 x "
-                               "128, (groups, blocks, squares), or for 128 elements of a "
-                               "column, (groups, blocks, n); as b lies; float32",
                            kTf32Doc = "float32 operands may be rounded to tf32",
                            kConfigDoc =
                                "what of the kernel's tile is fixed, as for gemm: tile_m, tile_n, "
                                "tile_k, warp_m, warp_n, stages, cluster_m, cluster_n, consumers, "
                                "schedule",
                            kBDoc = "matrices, (groups, k, n), any strides";
+
+constexpr op::ParameterDoc kBScaleDoc =
+    op::takes(op::kFloat32,
+              "factor of float8 products: one number, one a group, (groups), or a column, (groups, "
+              "n) or (groups, 1, n), or for squares of 128 x 128, (groups, blocks, squares), or "
+              "for 128 elements of a column, (groups, blocks, n); as b lies; %");
 
 const op::Definition<Problem, GroupedGemmOptions> kGrouped{
     .name = kGroupedName,
@@ -300,20 +301,25 @@ const op::Definition<Problem, GroupedGemmOptions> kGrouped{
         "out is (groups, m, n).",
     .inputs = {{"a", "rows of all groups, (rows, k), any strides"},
                {"b", "matrices, (groups, k, n), any strides; (k, n): groups are along k"}},
-    .options = {op::option("offsets", &GroupedGemmOptions::offsets,
-                           "int32 or int64, (groups + 1): group i has the rows offsets[i] to "
-                           "offsets[i + 1]"),
+    .options = {op::option(
+                    "offsets", &GroupedGemmOptions::offsets,
+                    op::takes(
+                        op::kIndexTypes,
+                        "%, (groups + 1): group i has the rows offsets[i] to offsets[i + 1]")),
                 op::option("sizes", &GroupedGemmOptions::sizes,
-                           "int32 or int64, (groups): how many rows, one group behind the other"),
+                           op::takes(op::kIndexTypes,
+                                     "%, (groups): how many rows, one group behind the other")),
                 op::option("ids", &GroupedGemmOptions::ids,
-                           "int32 or int64, (rows): the group of each row, those of one group "
-                           "together; none if it is outside the groups"),
+                           op::takes(op::kIndexTypes,
+                                     "%, (rows): the group of each row, those of one group "
+                                     "together; none if it is outside the groups")),
                 op::option("transpose_b", &GroupedGemmOptions::transpose_b, kTransposeDoc),
                 op::option("activation", &GroupedGemmOptions::activation, kActivationDoc),
                 op::option("gated", &GroupedGemmOptions::gated, kGatedDoc),
                 op::option("a_scale", &GroupedGemmOptions::a_scale,
-                           "factor of float8 products: one number, or one a row, (rows, 1), or "
-                           "for 128 elements of a row, (rows, blocks); float32"),
+                           op::takes(op::kFloat32,
+                                     "factor of float8 products: one number, or one a row, (rows, "
+                                     "1), or for 128 elements of a row, (rows, blocks); %")),
                 op::option("b_scale", &GroupedGemmOptions::b_scale, kBScaleDoc),
                 op::option("out_dtype", &GroupedGemmOptions::out_dtype, kDtypeDoc),
                 op::option("allow_tf32", &GroupedGemmOptions::allow_tf32, kTf32Doc),
@@ -341,13 +347,16 @@ const op::Definition<Problem, MaskedGemmOptions> kMasked{
         "other devices take the nearest that is inside.",
     .inputs = {{"a", "matrices, (groups, rows, k), any strides"},
                {"b", kBDoc},
-               {"counts", "int32 or int64, (groups): how many rows of each, 0 to rows"}},
+               {"counts",
+                op::takes(op::kIndexTypes, "%, (groups): how many rows of each, 0 to rows")}},
     .options = {op::option("transpose_b", &MaskedGemmOptions::transpose_b, kTransposeDoc),
                 op::option("activation", &MaskedGemmOptions::activation, kActivationDoc),
                 op::option("gated", &MaskedGemmOptions::gated, kGatedDoc),
-                op::option("a_scale", &MaskedGemmOptions::a_scale,
-                           "factor of float8 products: one number, or one a row, (groups, rows, "
-                           "1), or for 128 elements of a row, (groups, rows, blocks); float32"),
+                op::option(
+                    "a_scale", &MaskedGemmOptions::a_scale,
+                    op::takes(op::kFloat32,
+                              "factor of float8 products: one number, or one a row, (groups, rows, "
+                              "1), or for 128 elements of a row, (groups, rows, blocks); %")),
                 op::option("b_scale", &MaskedGemmOptions::b_scale, kBScaleDoc),
                 op::option("expected_rows", &MaskedGemmOptions::expected_rows,
                            "of a group on average, which the tile is chosen for; all if left out"),

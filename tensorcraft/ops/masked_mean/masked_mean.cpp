@@ -58,8 +58,8 @@ const op::Definition<Problem, MaskedMeanOptions> kDefinition{
         "out[b, :] = sum(x[b, 0 .. lengths[b], :]) / lengths[b], zeros where the length is 0. Sums "
         "are float32; steps beyond a length are not read. A length outside [0, steps] is a "
         "ValueError on cpu and simt; on a GPU the nearer end is taken.",
-    .inputs = {{"x", "[batch, steps, dim]; float32, float16 or bfloat16"},
-               {"lengths", "[batch], int32 or int64"}},
+    .inputs = {{"x", op::takes(op::kFloatTypes, "[batch, steps, dim]; %")},
+               {"lengths", op::takes(op::kIndexTypes, "[batch], %")}},
     .out_doc = "[batch, dim], dtype of x",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .infer = infer,

@@ -91,11 +91,11 @@ const op::Definition<Problem, Options> kDefinition{
         "sinks the sink would count twice: give it to one of them. A graph may be replayed with "
         "other contents of all arrays.",
     .inputs = {{"out_a", "(..., head_dim): attention over one part of the keys"},
-               {"lse_a",
-                "float32 (...): its logarithm; for layout=\"bshd\" of attention transpose "
-                "it to the axes of out_a"},
+               {"lse_a", op::takes(op::kFloat32,
+                                   "% (...): its logarithm; for layout=\"bshd\" of attention "
+                                   "transpose it to the axes of out_a")},
                {"out_b", "over the other part, shape and dtype of out_a"},
-               {"lse_b", "float32, shape of lse_a"}},
+               {"lse_b", op::takes(op::kFloat32, "%, shape of lse_a")}},
     .out_doc = "shape and dtype of out_a",
     .extra_outputs = {{{"lse", "log(e^lse_a + e^lse_b), float32, shape of lse_a"}, &Options::lse}},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},

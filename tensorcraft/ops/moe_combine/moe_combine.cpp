@@ -79,9 +79,10 @@ const op::Definition<Problem, MoeCombineOptions> kDefinition{
         "slots and in float32, rounded once: the same bits whatever else is in the batch. A slot "
         "with a negative row adds nothing. A row past the last is an IndexError on the CPU; on a "
         "GPU it adds nothing. Strides are free.",
-    .inputs = {{"y", "(rows, hidden): float32, float16 or bfloat16"},
-               {"row_map", "int32, (tokens, k), as moe_permute and moe_sort give it"},
-               {"weights", "float32, (tokens, k), as moe_router gives them"}},
+    .inputs = {{"y", op::takes(op::kFloatTypes, "(rows, hidden): %")},
+               {"row_map",
+                op::takes(op::kInt32, "%, (tokens, k), as moe_permute and moe_sort give it")},
+               {"weights", op::takes(op::kFloat32, "%, (tokens, k), as moe_router gives them")}},
     .out_doc = "(tokens, hidden), dtype of y",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16},
     .infer = infer,

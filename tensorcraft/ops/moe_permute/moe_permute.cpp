@@ -193,8 +193,8 @@ op::Cost cost(const Problem& q) {
   return {.bytes = double(q.x.nbytes()) + double(q.out.nbytes()) + map_bytes(q.sort)};
 }
 
-constexpr std::string_view kIdsDoc =
-    "int32 or int64, (tokens, k), any strides: the expert of each slot of a token";
+constexpr op::ParameterDoc kIdsDoc =
+    op::takes(op::kIndexTypes, "%, (tokens, k), any strides: the expert of each slot of a token");
 constexpr std::string_view kExpertsDoc = "how many experts are here, 1 to 1024";
 constexpr std::string_view kAlignDoc = "every group of rows begins at a multiple of it";
 constexpr std::string_view kOffsetsDoc =

@@ -140,11 +140,12 @@ const op::Definition<Problem, Options> kDefinition{
         "DeepSeek-V3 (arXiv 2412.19437, 2.1.2): sigmoid, bias, groups, renormalize and scale; of "
         "Qwen3 and Mixtral: softmax and renormalize.",
     .inputs = {{"logits",
-                "(tokens, experts): float32, float16 or bfloat16, any strides, 1 to 512 experts"}},
+                op::takes(op::kFloatTypes, "(tokens, experts): %, any strides, 1 to 512 experts")}},
     .options = {op::positional(op::option("k", &Options::k, "experts of a token, 1 to 16")),
                 op::option("scoring", &Options::scoring, "what a logit becomes"),
-                op::option("bias", &Options::bias,
-                           "float32, (experts): added to scores for the choice alone"),
+                op::option(
+                    "bias", &Options::bias,
+                    op::takes(op::kFloat32, "%, (experts): added to scores for the choice alone")),
                 op::option("groups", &Options::groups,
                            "how many groups of neighbouring experts there are, at most 32"),
                 op::option("group_k", &Options::group_k,

@@ -184,6 +184,9 @@ std::string sizes(const Problem& q) {
               p.head_dim, ", keys of a request at most ", p.keys);
 }
 
+constexpr DType kQueryTypes[] = {DType::float8_e4m3fn, DType::float16, DType::bfloat16,
+                                 DType::float32};
+
 const op::Definition<Problem, Options> kDefinition{
     .name = kName,
     .group = "attention",
@@ -202,24 +205,30 @@ const op::Definition<Problem, Options> kDefinition{
         "keys -inf. A length that a row of block_tables has no room for is a ValueError on cpu and "
         "simt; a GPU takes it as that room. A graph may be replayed with other contents of all "
         "arrays, ranges, tables and lengths included.",
-    .inputs = {{"q",
-                "(queries, heads, head_dim), or with pages (batch, [queries,] heads, "
-                "head_dim): float8_e4m3fn, float16, bfloat16 or float32"},
-               {"k", "(keys, head_dim), or (blocks, block_size, head_dim): dtype of q"},
-               {"weights", "float32, shape of q without head_dim"}},
+    .inputs =
+        {{"q",
+          op::takes(
+              kQueryTypes,
+              "(queries, heads, head_dim), or with pages (batch, [queries,] heads, head_dim): %")},
+         {"k", "(keys, head_dim), or (blocks, block_size, head_dim): dtype of q"},
+         {"weights", op::takes(op::kFloat32, "%, shape of q without head_dim")}},
     .options = {op::option("k_scale", &Options::k_scale,
-                           "float32: a number for each key, shape of k without head_dim"),
+                           op::takes(op::kFloat32,
+                                     "%: a number for each key, shape of k without head_dim")),
                 op::option("k_start", &Options::k_start,
-                           "int32 or int64, shape of q without heads and head_dim: the first key "
-                           "that a query sees; None: 0"),
+                           op::takes(op::kIndexTypes,
+                                     "%, shape of q without heads and head_dim: the first key that "
+                                     "a query sees; None: 0")),
                 op::option("k_end", &Options::k_end,
                            "the same of the key behind its last; None: all, in pages up to its "
                            "own"),
                 op::option("block_tables", &Options::block_tables,
-                           "int32 or int64 (batch, max_blocks): the blocks of each request"),
-                op::option("lengths", &Options::lengths,
-                           "int32 or int64 (batch,), with block_tables: keys in use; negative "
-                           "counts as 0")},
+                           op::takes(op::kIndexTypes,
+                                     "% (batch, max_blocks): the blocks of each request")),
+                op::option(
+                    "lengths", &Options::lengths,
+                    op::takes(op::kIndexTypes,
+                              "% (batch,), with block_tables: keys in use; negative counts as 0"))},
     .out_doc = "float32, shape of q without heads and head_dim, then a column for each key",
     .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn},
     .infer = infer,

@@ -106,6 +106,9 @@ op::Cost cost(const Problem& q) {
           .flops = 2.0 * double(q.a.size()) * double(q.codes.shape(0))};
 }
 
+constexpr DType kScaleTypes[] = {DType::float32, DType::float16, DType::bfloat16, DType::uint8,
+                                 DType::float8_e4m3fn};
+
 const op::Definition<Problem, PackedGemmOptions> kDefinition{
     .name = kName,
     .group = "matrix",
@@ -120,14 +123,13 @@ const op::Definition<Problem, PackedGemmOptions> kDefinition{
         "are multiples of 16. Weights are exact and sums in float32. Results repeat to the bit. A "
         "row of a has the same bits whatever rows stand beside it in calls of 1 to 8 rows, of 9 "
         "to 16, and of more; from one of these to another the order of its sums may change.",
-    .inputs = {{"a", "(m, k): float32, float16 or bfloat16, any strides"},
-               {"codes", "uint8, (n, k / 2), contiguous: two codes a byte"},
-               {"scales",
-                "float32, float16, bfloat16, uint8 or float8_e4m3fn, (n, k / group), contiguous"}},
-    .options = {op::option(
-                    "zeros", &PackedGemmOptions::zeros,
-                    "(n, k / group), of int4: uint8, the codes that mean 0, or of the dtype of "
-                    "scales, what code 0 means"),
+    .inputs = {{"a", op::takes(op::kFloatTypes, "(m, k): %, any strides")},
+               {"codes", op::takes(op::kUint8, "%, (n, k / 2), contiguous: two codes a byte")},
+               {"scales", op::takes(kScaleTypes, "%, (n, k / group), contiguous")}},
+    .options = {op::option("zeros", &PackedGemmOptions::zeros,
+                           op::takes(op::kUint8,
+                                     "(n, k / group), of int4: %, the codes that mean 0, or of the "
+                                     "dtype of scales, what code 0 means")),
                 op::option("bias", &PackedGemmOptions::bias, "(n,), dtype of a"),
                 op::option("tensor_scale", &PackedGemmOptions::tensor_scale,
                            "of nvfp4, a factor of every weight")},

@@ -283,6 +283,9 @@ std::string sizes(const Problem& q) {
               ", keys of a request at most ", int64_t(p.block_size) * p.table_size);
 }
 
+constexpr DType kCacheTypes[] = {DType::float32, DType::float16, DType::bfloat16,
+                                 DType::float8_e4m3fn, DType::int8};
+
 const op::Definition<Problem, Options> kDefinition{
     .name = kName,
     .group = "attention",
@@ -308,34 +311,39 @@ const op::Definition<Problem, Options> kDefinition{
         "contents of all arrays, lengths, block_tables and cu_seqlens_q included: grids depend on "
         "shapes alone.",
     .inputs = {{"q", "(batch, heads, head_dim), (batch, queries, heads, head_dim), or ragged"},
-               {"k_cache", "keys in pages: float32, float16, bfloat16, float8_e4m3fn or int8"}},
-    .options = {op::positional(op::option("v_cache", &Options::v_cache,
-                                          "values in pages, dtype and shape of k_cache but for "
-                                          "head_dim; None: latent attention")),
-                op::positional(op::option("block_tables", &Options::block_tables,
-                                          "int32 or int64 (batch, max_blocks): the blocks of each "
-                                          "request, needed")),
-                op::positional(op::option("lengths", &Options::lengths,
-                                          "int32 or int64 (batch,): keys in use, needed; negative "
-                                          "counts as 0")),
-                op::option("scale", &Options::scale, "of q k^T; None: 1 / sqrt(head_dim)"),
-                op::option("causal", &Options::causal, "hide the keys after each query"),
-                op::option("window", &Options::window,
-                           "(left, right): keys before and after a query's own that it sees; -1: "
-                           "all"),
-                op::option("softcap", &Options::softcap,
-                           "scores become softcap * tanh(score / softcap)"),
-                op::option("sinks", &Options::sinks, "float32 (heads,): a logit of no value"),
-                op::option("cu_seqlens_q", &Options::cu_seqlens_q,
-                           "int32 or int64 (batch + 1,): where the tokens of each request begin"),
-                op::option("k_scale", &Options::k_scale,
-                           "float32: a number, or one for each key and head, shape of k_cache "
-                           "without head_dim"),
-                op::option("v_scale", &Options::v_scale, "float32: the same of values"),
-                op::option("layout", &Options::layout, "order of the dimensions of the caches"),
-                op::option("v_dim", &Options::v_dim, "elements of a value, without v_cache"),
-                op::option("return_lse", &Options::return_lse,
-                           "return (out, lse) with the logarithm of each row's sum")},
+               {"k_cache", op::takes(kCacheTypes, "keys in pages: %")}},
+    .options =
+        {op::positional(op::option("v_cache", &Options::v_cache,
+                                   "values in pages, dtype and shape of k_cache but for "
+                                   "head_dim; None: latent attention")),
+         op::positional(
+             op::option("block_tables", &Options::block_tables,
+                        op::takes(op::kIndexTypes,
+                                  "% (batch, max_blocks): the blocks of each request, needed"))),
+         op::positional(op::option(
+             "lengths", &Options::lengths,
+             op::takes(op::kIndexTypes, "% (batch,): keys in use, needed; negative counts as 0"))),
+         op::option("scale", &Options::scale, "of q k^T; None: 1 / sqrt(head_dim)"),
+         op::option("causal", &Options::causal, "hide the keys after each query"),
+         op::option("window", &Options::window,
+                    "(left, right): keys before and after a query's own that it sees; -1: "
+                    "all"),
+         op::option("softcap", &Options::softcap, "scores become softcap * tanh(score / softcap)"),
+         op::option("sinks", &Options::sinks,
+                    op::takes(op::kFloat32, "% (heads,): a logit of no value")),
+         op::option(
+             "cu_seqlens_q", &Options::cu_seqlens_q,
+             op::takes(op::kIndexTypes, "% (batch + 1,): where the tokens of each request begin")),
+         op::option(
+             "k_scale", &Options::k_scale,
+             op::takes(
+                 op::kFloat32,
+                 "%: a number, or one for each key and head, shape of k_cache without head_dim")),
+         op::option("v_scale", &Options::v_scale, op::takes(op::kFloat32, "%: the same of values")),
+         op::option("layout", &Options::layout, "order of the dimensions of the caches"),
+         op::option("v_dim", &Options::v_dim, "elements of a value, without v_cache"),
+         op::option("return_lse", &Options::return_lse,
+                    "return (out, lse) with the logarithm of each row's sum")},
     .out_doc = "shape of q but for head_dim, dtype of q",
     .extra_outputs = {{{"lse",
                         "log(sum(exp(s))) with the sink, natural, float32, shape of q "

@@ -219,9 +219,10 @@ const op::Definition<Problem, Options> kQuantize{
                 op::option("power_of_two", &Options::power_of_two,
                            "round computed scales up to powers of two"),
                 op::option("asymmetric", &Options::asymmetric, "int8: compute zero points too"),
-                op::option("scales", &Options::given_scales, "float32: use these and compute none"),
+                op::option("scales", &Options::given_scales,
+                           op::takes(op::kFloat32, "%: use these and compute none")),
                 op::option("zero_point", &Options::given_zero_point,
-                           "int32, shape of scales; with them, for int8")},
+                           op::takes(op::kInt32, "%, shape of scales; with them, for int8"))},
     .out_doc = "shape of x, of dtype",
     .extra_outputs = {{{"scales", "float32, where they are not given", "!scales"},
                        &Options::scales},
@@ -284,7 +285,8 @@ const op::Definition<Problem, BackOptions> kDequantize{
         "out = (q - zero point) * scale in float32, rounded once. q is float8_e4m3fn, float8_e5m2 "
         "or int8 with any strides; scales are as quantize gives them for the same scheme, "
         "contiguous.",
-    .inputs = {{"q", "float8 or int8"}, {"scales", "float32"}},
+    .inputs = {{"q", op::takes(op::kInt8, "float8 or %")},
+               {"scales", op::takes(op::kFloat32, "%")}},
     .options = {op::positional(
                     op::option("dtype", &BackOptions::dtype, "float32, float16 or bfloat16")),
                 op::option("scheme", &BackOptions::scheme, "what shares a scale"),
@@ -292,7 +294,7 @@ const op::Definition<Problem, BackOptions> kDequantize{
                 op::option("scales_layout", &BackOptions::scales_layout,
                            "of scheme block: how its scales lie"),
                 op::option("zero_point", &BackOptions::zero_point,
-                           "int32, shape of scales; for int8")},
+                           op::takes(op::kInt32, "%, shape of scales; for int8"))},
     .out_doc = "shape of q, of dtype",
     .dtypes = {DType::float8_e4m3fn, DType::float8_e5m2, DType::int8},
     .infer = infer,

@@ -200,10 +200,11 @@ const op::Definition<Problem, Options> kDefinition{
         "heads: attention takes such a tensor with layout=\"bshd\", which is not its default.",
     .inputs = {{"x", "[..., tokens, heads, D]"}},
     .options = {op::option("k", &Options::k, "shape of x but for the heads; returns k_out too"),
-                op::option("cos", &Options::cos, "[max_seq, D/2], dtype of x or float32"),
+                op::option("cos", &Options::cos,
+                           op::takes(op::kFloat32, "[max_seq, D/2], dtype of x or %")),
                 op::option("sin", &Options::sin, "as cos"),
                 op::option("positions", &Options::positions,
-                           "int32 or int64: [tokens], or one for each token of x"),
+                           op::takes(op::kIndexTypes, "%: [tokens], or one for each token of x")),
                 op::option("start_pos", &Options::start_pos, "position of the first token"),
                 op::option("style", &Options::style, "which elements are a pair"),
                 op::option("base", &Options::base, "of the angles, without cos and sin")},
@@ -276,7 +277,7 @@ const op::Definition<CacheProblem, RopeCacheOptions> kCacheDefinition{
         "out[0] and out[1] are cos and sin of position * base^(-2i/dim) for each position and each "
         "i below dim/2: cos, sin = rope_cache(positions, dim). With positions 0 to n - 1 they "
         "serve every position below n. Angles are computed in double.",
-    .inputs = {{"positions", "int32 or int64, [n]"}},
+    .inputs = {{"positions", op::takes(op::kIndexTypes, "%, [n]")}},
     .options = {op::positional(op::option("dim", &RopeCacheOptions::dim, "D of the heads, even")),
                 op::option("base", &RopeCacheOptions::base, "of the angles"),
                 op::option("dtype", &RopeCacheOptions::dtype, "float32, float16 or bfloat16")},

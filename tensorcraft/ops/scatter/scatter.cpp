@@ -124,7 +124,7 @@ const op::Definition<Problem, ScatterOptions> kScatter{
         "bit. An index is in [-n, n) for an axis of n elements. Another is an IndexError on the "
         "CPU, before anything is written; a GPU leaves its update out.",
     .inputs = {{"x", "any dtype, at least 1 dimension"},
-               {"indices", "int32 or int64, shape of x but along the axis"},
+               {"indices", op::takes(op::kIndexTypes, "%, shape of x but along the axis")},
                {"updates", "dtype of x, shape of indices or one that broadcasts to it"}},
     .options = {op::positional(op::option("axis", &ScatterOptions::axis, "which axis of x")),
                 op::option("reduction", &ScatterOptions::reduction,

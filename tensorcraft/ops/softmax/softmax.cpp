@@ -150,8 +150,9 @@ op::Definition<Problem, Options> definition(Form form, std::string_view summary,
                                                 "axis whose elements together sum to 1")),
                       op::option("scale", &Options::scale, "multiplies x first"),
                       op::option("mask", &Options::mask,
-                                 "broadcast to x: bool, false where x is hidden; or float32 or the "
-                                 "dtype of x, added to x scale")},
+                                 op::takes(op::kMaskTypes,
+                                           "broadcast to x: bool, false where x is hidden; or "
+                                           "float32 or the dtype of x, added to x scale"))},
           .out_doc = "shape and dtype of x",
           .dtypes = kFloats,
           .in_place = true,

@@ -102,8 +102,8 @@ op::Cost cost(const Problem& q) {
 
 std::vector<op::Option<Options>> options() {
   auto all = op::csr_product_options<Options>("added, (rows), dtype of data");
-  all.push_back(
-      op::option("starts", &Options::starts, "int64, what csr_starts gives for the matrix"));
+  all.push_back(op::option("starts", &Options::starts,
+                           op::takes(op::kInt64, "%, what csr_starts gives for the matrix")));
   return all;
 }
 

@@ -22,8 +22,9 @@ constexpr std::string_view kFolder = "transfer_hicache";
 constexpr std::string_view kOneLayer = "transfer_hicache_one_layer";
 constexpr std::string_view kAllLayer = "transfer_hicache_all_layer";
 constexpr ConfigField kFields[] = {{"threads"}, {"lanes"}, {"package"}};
-constexpr std::string_view kDstIndices = "int32 or int64 (n,): where each element goes";
-constexpr std::string_view kSrcIndices = "int32 or int64 (n,): which token it is";
+constexpr op::ParameterDoc kDstIndices =
+    op::takes(op::kIndexTypes, "% (n,): where each element goes");
+constexpr op::ParameterDoc kSrcIndices = op::takes(op::kIndexTypes, "% (n,): which token it is");
 const op::Immortal<op::Parameter> kOneInputs = {
     op::written("k_dst", "keys"),    op::written("v_dst", "values"),    {"idx_dst", kDstIndices},
     {"k_src", "keys that are read"}, {"v_src", "values that are read"}, {"idx_src", kSrcIndices}};
