@@ -14,7 +14,7 @@ namespace tensorcraft {
 // batch, sequence, heads, head_dim (bshd).
 enum class AttentionLayout : int { bhsd, bshd };
 
-// What attention() takes besides arrays that it needs.
+// Arguments of attention() besides the arrays that it needs.
 struct AttentionOptions {
   std::optional<float> scale = {};  // of q k^T; 1 / sqrt(head_dim) if not given
   // Query i sees keys j <= i + keys - seq_q; keys: seq_k, or key_lengths[b]. Or bool [batch],
@@ -32,10 +32,10 @@ struct AttentionOptions {
   // int32 or int64 [batch + 1], contiguous: q, k, v and out are [tokens, heads, head_dim], and
   // request b has the tokens [cu_seqlens[b], cu_seqlens[b + 1]) of each. Both or neither.
   std::optional<TensorView> cu_seqlens_q = {}, cu_seqlens_k = {};
-  // What codes of float8 are multiplied by: float32, one number (a tensor of one element) or one a
+  // Each scale multiplies float8 values: float32, one number (a tensor of one element) or one per
   // head, [heads] of q and [heads_k] of k and v, contiguous; positive. Not given: 1.
   std::optional<TensorView> q_scale = {}, k_scale = {}, v_scale = {};
-  // Of float8 inputs: bfloat16, float16 or float32; bfloat16 if the call makes out.
+  // With float8 inputs out is bfloat16, float16 or float32; bfloat16 if the call makes out.
   std::optional<DType> out_dtype = {};
   AttentionLayout layout = AttentionLayout::bhsd;  // of q, k, v and out, unless they are ragged
   bool return_lse = false;                         // the allocating form computes lse too
@@ -47,11 +47,11 @@ struct AttentionOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// What the allocating form returns.
+// The allocating form returns this.
 struct AttentionResult {
   Tensor out;  // shape of q but for head_dim, its dtype (of float8: out_dtype) and layout
   Tensor lse;  // if return_lse, else empty
-  // What takes a tensor takes out.
+  // Converts to out, so the result can be passed as a tensor.
   operator TensorView() const { return out; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT

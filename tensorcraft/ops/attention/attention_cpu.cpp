@@ -125,7 +125,7 @@ TC_HOST_CLONES void cap(float* scores, int count, float softcap) {
   for (int i = 0; i < count; ++i) scores[i] = softcap * host::tanh(scores[i] * inverse);
 }
 
-// What q k^T of a head is multiplied by.
+// Returns the factor of q k^T of a head.
 float score_scale(const Params& p, int head) {
   return p.scale * scale_of(p.q_scale, head) * scale_of(p.k_scale, head / p.group);
 }

@@ -10,8 +10,8 @@
 
 namespace tensorcraft {
 
-// What batch_norm() takes besides arrays that it needs. Vectors are [channels], contiguous, and
-// those given have one dtype, that of x or float32.
+// Arguments of batch_norm() besides the arrays that it needs. Vectors are [channels], contiguous,
+// and those given have one dtype, that of x or float32.
 struct BatchNormOptions {
   std::optional<TensorView> running_mean = {}, running_var = {};  // inference needs both
   std::optional<TensorView> weight = {};     // multiplies the normalised values
@@ -32,7 +32,7 @@ struct BatchNormOptions {
 // All but out are of training; the last two are there if the running statistics were given.
 struct BatchNormResult {
   Tensor out, mean, rstd, running_mean_out, running_var_out;  // as in BatchNormOptions
-  // What takes a tensor takes out.
+  // Converts to out, so the result can be passed as a tensor.
   operator TensorView() const { return out; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT
@@ -47,7 +47,7 @@ struct BatchNormResult {
 void batch_norm(const TensorView& out, const TensorView& x, const BatchNormOptions& options = {});
 BatchNormResult batch_norm(const TensorView& x, const BatchNormOptions& options = {});
 
-// What batch_norm_backward() takes besides arrays that it needs. Vectors are [channels],
+// Arguments of batch_norm_backward() besides the arrays that it needs. Vectors are [channels],
 // contiguous.
 struct BatchNormBackwardOptions {
   std::optional<TensorView> weight = {};           // as in the forward call; none: 1
@@ -64,7 +64,7 @@ struct BatchNormBackwardResult {
   Tensor grad_input;   // shape and dtype of x
   Tensor grad_weight;  // [channels]
   Tensor grad_bias;    // [channels]
-  // What takes a tensor takes grad_input.
+  // Converts to grad_input, so the result can be passed as a tensor.
   operator TensorView() const { return grad_input; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(grad_input); }  // NOLINT

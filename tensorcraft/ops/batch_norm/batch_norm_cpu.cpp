@@ -151,7 +151,7 @@ void cpu(const Problem& q) {
     const double unit = double(s.unit);  // eps is of the values themselves
     const double scale = v.weight[c] / std::sqrt(s.squares / double(elements) + eps * unit * unit);
     x.for_each_of(c, [&](int64_t row) {
-      // What the mean loses as a float is in the addend.
+      // The addend carries the rounding error of the mean.
       const double shift = v.bias[c] - (s.mean - double(float(s.mean))) * scale;
       normalise_row(q, x, out, row, s.unit, float(s.mean), float(scale), float(shift));
     });

@@ -86,7 +86,7 @@ void check_groups(std::string_view op, const TensorView& x, const TensorView& w,
          channels, " channels of x in ", groups, " groups), got ", w.shape(3));
 }
 
-// What a call's shapes say, before there is an output.
+// Holds what follows from a call's shapes, before there is an output.
 struct Shapes {
   TensorView x, w;
   op::Window window;

@@ -10,7 +10,7 @@
 
 namespace tensorcraft {
 
-// What conv2d() and depthwise_conv2d() take besides arrays that they need.
+// Arguments of conv2d() and depthwise_conv2d() besides the arrays that they need.
 struct Conv2dOptions {
   std::optional<TensorView> bias = {};  // [filters], added to each channel of the result
   Dims stride = {1};                    // of the window, one number or rows and columns
@@ -46,7 +46,7 @@ void depthwise_conv2d(const TensorView& out, const TensorView& x, const TensorVi
 Tensor depthwise_conv2d(const TensorView& x, const TensorView& w,
                         const Conv2dOptions& options = {});
 
-// What im2col() takes.
+// Options of im2col().
 struct Im2colOptions {
   Dims window = {1};                       // taps, one number or rows and columns
   Dims stride = {1};                       // of the window

@@ -44,7 +44,7 @@ Range inside(const WindowAxis& a, int64_t tap) {
   return {std::min(begin, a.out), std::clamp(end, std::min(begin, a.out), a.out)};
 }
 
-// What all threads read of a call.
+// All threads of a call share one and only read it.
 class Convolution {
  public:
   explicit Convolution(const Problem& q)
@@ -222,7 +222,7 @@ class Convolution {
         }
   }
 
-  // The same as [taps][channels][places], of which this row has some columns.
+  // Writes the windows as [taps][channels][places], of which this row has some columns.
   void take_lines(float* to, int64_t places, int64_t sample, int64_t group, int64_t row) const {
     const int64_t channels = q_.channels();
     for (int64_t r = 0; r < rows_.taps; ++r)

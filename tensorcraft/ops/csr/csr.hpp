@@ -11,7 +11,7 @@
 // strides. tc.sparse has matrices that keep and check all of it.
 namespace tensorcraft {
 
-// What the functions below take besides arrays that they need.
+// Arguments of the functions below besides the arrays that they need.
 struct CsrOptions {
   int64_t cols = 0;                  // columns of the matrix
   int64_t stored = 0;                // elements that are stored
@@ -35,17 +35,17 @@ struct CsrArrays {
   Tensor indptr;   // (rows + 1)
 };
 
-// What an int64 report of five says of a matrix with so many columns: its longest row; its empty
-// rows; and the first row of each fault, or the number of rows: it is not the next part of the
-// stored elements; an index is outside the columns or not above the one before; an index is that
-// before.
+// Each value is an index into an int64 report of five numbers about a matrix with so many columns:
+// its longest row; its empty rows; and the first row of each fault, or the number of rows: it is
+// not the next part of the stored elements; an index is outside the columns or not above the one
+// before; an index is that before.
 enum class CsrFact : int { longest_row, empty_rows, bad_offsets, bad_indices, repeated };
 inline constexpr int64_t kCsrFacts = 5;
 void csr_report(const TensorView& out, const TensorView& indices, const TensorView& indptr,
                 const CsrOptions& options);
 Tensor csr_report(const TensorView& indices, const TensorView& indptr, const CsrOptions& options);
 
-// What spmv() may be given as `starts` of a matrix with so many stored elements; int64.
+// Computes `starts` for spmv() of a matrix with so many stored elements; int64.
 void csr_starts(const TensorView& out, const TensorView& indptr, const CsrOptions& options);
 Tensor csr_starts(const TensorView& indptr, const CsrOptions& options);
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-// What plans of the folder's operators are made of.
+// Shared parts of the plans of this folder's operators.
 namespace tensorcraft::kernel::csr {
 
 inline constexpr int kWorkspace = offsetof(Params, workspace);
@@ -18,7 +18,7 @@ const jit::Rung* kernel(std::string_view name, std::string_view file);
 
 Params params(const Problem& q);
 
-// What elements are moved as.
+// Returns the dtype as which elements are moved.
 DType moved(const TensorView& t);
 
 // A step of a kernel that uses the workspace.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs in front of the kernels of csr_transpose.
+// Plans the steps in front of the kernels of csr_transpose.
 #include "tensorcraft/ops/csr/steps.hpp"
 
 namespace tensorcraft::kernel::csr {
