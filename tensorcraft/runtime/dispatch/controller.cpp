@@ -93,7 +93,7 @@ void Controller::mark(Lane& lane) noexcept {
   try {
     auto& idle = idle_[lane.stream.device()];
     std::shared_ptr<memory::Mark> made;
-    // Of one that still counts twice another thread waits.
+    // Another thread waits for a mark that has a second owner.
     if (!idle.empty() && idle.back().use_count() == 1) {
       made = std::move(idle.back());
       idle.pop_back();
@@ -109,7 +109,7 @@ void Controller::mark(Lane& lane) noexcept {
   }
 }
 
-// What the stream has passed.
+// Drops the marks that the stream has passed.
 void Controller::retire(Lane& lane) noexcept {
   constexpr size_t kMostIdle = 64;
   try {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-// What is launched on this process's GPUs: how much of it may be in flight, on behalf of which
-// task, and what was last when a device failed. Launches are watched while a limit is set, a task
+// Watches launches on this process's GPUs: how many may be in flight, on behalf of which task they
+// run, and what was last when a device failed. Launches are watched while a limit is set, a task
 // runs, or they are recorded; else a launch costs no more than a load. All is safe from any thread.
 namespace tensorcraft::dispatch {
 
@@ -19,8 +19,9 @@ int limit(StreamRef stream);
 
 // Watches every launch from now on, or no more than limits and tasks need.
 void record_launches(bool enabled);
-// Of launches that were watched, on the SIMT device too, where each has ended when it returns.
-// Those of a stream that no Stream owns may count as in flight until some more are launched on it.
+// Counts the launches that were watched, on the SIMT device too, where each has ended when it
+// returns. Launches of a stream that no Stream owns may count as in flight until some more are
+// launched on it.
 Counts counts();
 // The last launches, at most 1,000, the newest first.
 std::vector<Launch> recent(size_t count = Recorder::kLaunches);
@@ -39,14 +40,14 @@ class TaskScope {
   TaskId outer_;
   const std::atomic<bool>* outer_cancelled_;
 };
-// Of the innermost scope of this thread; 0 without.
+// Returns the task of the innermost scope of this thread; 0 without.
 TaskId current_task();
 
 // Kind cancelled if the task of this thread was cancelled. A call that computes on the host asks
 // first, as it has no launch that is refused.
 void refuse_cancelled(std::string_view what);
 
-// What the SIMT device tells of a kernel that it runs: before it, and after it.
+// The SIMT device calls these for a kernel that it runs: before it, and after it.
 bool is_watching() noexcept;
 void before_simt_launch(std::string_view what, Dim3 grid, Dim3 block);
 void after_simt_launch(std::string_view what, Dim3 grid, Dim3 block) noexcept;

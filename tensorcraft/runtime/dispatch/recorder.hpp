@@ -18,14 +18,14 @@ namespace tensorcraft::dispatch {
 using Time = std::chrono::nanoseconds;
 using TaskId = uint64_t;  // 0: of no task
 
-// What became of a launch, as the thread that made it saw it.
+// The outcome of a launch, as the thread that made it saw it.
 enum class Outcome : uint32_t { launched, failed, cancelled };
 // The name, as messages spell it.
 std::string_view to_string(Outcome outcome);
 
 // One launch, as the recorder keeps it.
 struct Launch {
-  // What, where, when, and on behalf of which task.
+  // These fields say what ran where and when, and on behalf of which task.
   std::array<char, 40> name{};   // the operator or the user's kernel, cut off, with a NUL
   const void* kernel = nullptr;  // for cuda::name_of_kernel(), on a GPU
   Dim3 grid{}, block{};
@@ -61,7 +61,7 @@ class Recorder {
 
 // "softmax (kernel), grid (1, 1, 1), ..., 12 us before", for reports.
 std::string describe(const Launch& launch, Time now);
-// What an error says of the last launches: a few, and the file that has all. Empty without any.
+// Describes the last launches for an error: a few, and the file that has all. Empty without any.
 std::string report(const std::vector<Launch>& newest_first, Time now);
 
 }  // namespace tensorcraft::dispatch

@@ -73,7 +73,7 @@ class HostAllocator final : public Allocator {
       [this] { return std::vector{memory::status_item("memory", "cpu", statistics())}; }};
 };
 
-// What a CUDA device has of one driver: a test may put another driver in its place.
+// Holds the allocators of a CUDA device for one driver: a test may put another driver in its place.
 struct Node {
   const uint64_t driver;
   const int device;
@@ -103,7 +103,7 @@ void recording_begins(int device) noexcept {
   if (Node* const node = find(device)) node->pool.before_recording();
 }
 
-// What reclaimers give is only cached until it is trimmed.
+// Trims too, as memory that reclaimers give is only cached until then.
 bool relieve_shortage(int device) noexcept {
   if (!find(device)) return false;
   try {

@@ -58,8 +58,8 @@ class Allocator {
   size_t reclaim(size_t bytes) { return reclaimers_.reclaim(bytes); }
 
  protected:
-  // What `take` gives. If it finds no room for `bytes`, which it may set, it has changed nothing
-  // and holds no lock: it is called again each time that reclaimers gave something.
+  // Returns the result of `take`. If it finds no room for `bytes`, which it may set, it has changed
+  // nothing and holds no lock: it is called again each time that reclaimers gave something.
   template <class Take>
   auto with_reclaimers(const size_t& bytes, const Take& take) {
     for (;;) try {

@@ -26,7 +26,7 @@ struct Chunk {
   bool free = false;
   Uses uses;  // what a free one may still be used by; of one in use, streams besides its own
 
-  // Of one that is in use.
+  // These describe a block that is in use.
   size_t requested = 0;
   uint32_t lane = 0;     // of the stream that it was allocated on
   uint64_t born_in = 0;  // the recording that it was allocated in

@@ -15,7 +15,7 @@ using BlockId = uint64_t;
 // A block that a pool may move to the host and back: it is known by its id, and its address holds
 // while it is pinned.
 struct MemoryBlock {
-  // What it is, and where. A block is on the GPU or on the host, never on both.
+  // A block is on the GPU or on the host, never on both.
   BlockId id = 0;
   size_t size = 0;
   void* device_ptr = nullptr;

@@ -4,7 +4,7 @@
 
 namespace tensorcraft {
 
-// What one recording keeps until its graph, and all that was made of it, are gone.
+// Keeps the memory of one recording until its graph, and all that was made of it, are gone.
 struct MemoryPool::Hold {
   MemoryPool& pool;
   uint64_t capture;

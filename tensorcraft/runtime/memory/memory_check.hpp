@@ -11,7 +11,7 @@
 
 namespace tensorcraft::memory {
 
-// What a pool checks of its callers. Each call then waits for its stream: for debugging alone.
+// Says how a pool checks its callers. Each call then waits for its stream: for debugging alone.
 struct CheckOptions {
   // Blocks lie between red zones, freed memory becomes NaN, both are looked at later.
   bool enabled = false;

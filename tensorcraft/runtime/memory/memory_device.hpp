@@ -15,19 +15,20 @@ class Mark {
   // Moves it to what the stream holds up to now.
   virtual void record(StreamRef stream) = 0;
   virtual bool done() = 0;
-  // What is enqueued on the stream later comes after the mark; the host does not wait.
+  // Orders later work of the stream behind the mark; the host does not wait.
   virtual void order_before(StreamRef stream) = 0;
   virtual void wait() = 0;  // on the host
 };
 
-// What the pool has to know of a stream in each call.
+// The pool asks for this state of a stream in each call.
 struct StreamState {
   uint64_t id = 0;       // never used again for another stream
   uint64_t capture = 0;  // of the graph that it is recorded into, as unique; 0 if it is not
 };
 
-// What a pool asks of its device, so that the same pool runs over a GPU, over page-locked host
-// memory and over a simulation. Calls throw what the device refuses, and then have done nothing.
+// A pool asks its device through this interface, so that the same pool runs over a GPU, over
+// page-locked host memory and over a simulation. Calls throw what the device refuses, and then have
+// done nothing.
 class MemoryDevice {
  public:
   virtual ~MemoryDevice() = default;

@@ -30,7 +30,8 @@ size_t segment_bytes(size_t size, size_t reserved) {
   return memory::round_up(std::max(size, wanted), kSegment);
 }
 
-// What the device said is an Error; anything else is that the host has no memory.
+// Logs the current exception: an Error comes from the device; any other means that the host has no
+// memory.
 void log_failure(const char* what) noexcept {
   try {
     throw;

@@ -19,7 +19,7 @@ namespace tensorcraft {
 
 // How a pool is made.
 struct PoolOptions {
-  // Of used and cached bytes together; 0 for none but what the device gives.
+  // The quota bounds used and cached bytes together; 0 for none but what the device gives.
   size_t quota = 0;
   // Where blocks go that are evicted; without it none are.
   Allocator* host = nullptr;
@@ -60,7 +60,7 @@ class MemoryPool final : public Allocator {
   // room, each after cached memory went back, unpinned blocks were evicted and reclaimers were
   // asked; nothing else changes then.
   Block allocate(size_t bytes, StreamRef stream) override;
-  // What free() refuses is logged.
+  // Logs what free() refuses.
   void deallocate(Block block, StreamRef stream) noexcept override;
   // Like deallocate(); null is allowed. Kind value for memory that is no block in use of this pool.
   void free(void* data, StreamRef stream);
@@ -71,7 +71,7 @@ class MemoryPool final : public Allocator {
   // Kind value for less than what is in use; cached memory above it goes back. 0 for none.
   void set_quota(size_t bytes);
 
-  // Of one moment, whatever other threads do.
+  // All numbers are of one moment, whatever other threads do.
   AllocatorStatistics statistics() const override;
   // By address.
   std::vector<PoolPiece> snapshot() const;
@@ -163,8 +163,8 @@ class MemoryPool final : public Allocator {
   std::optional<status::Source> source_;  // ends first
 };
 
-// Of the pool that allocator(device) is: its pieces, none if it is no pool; and set_quota(), kind
-// unsupported if it is no pool, value for a quota below 0.
+// These ask the pool that allocator(device) is: its pieces, none if it is no pool; and set_quota(),
+// kind unsupported if it is no pool, value for a quota below 0.
 std::vector<PoolPiece> snapshot(Device device);
 void set_quota(Device device, int64_t bytes);
 

@@ -52,7 +52,8 @@ class Tensor {
   Tensor(Tensor&& other) noexcept;
   Tensor& operator=(Tensor&& other) noexcept;
 
-  // What it is; size() counts elements. A view borrows, and is dangling once the tensor is gone.
+  // These describe the tensor; size() counts elements. A view borrows, and is dangling once the
+  // tensor is gone.
   void* data() const { return block_.data; }
   template <class T>
   T* data_as() const {

@@ -29,8 +29,8 @@ class Timeline {
   explicit Timeline(MemoryDevice& device) : device_(device) {}
 
   uint32_t lane_of(StreamRef stream, uint64_t id);
-  // What the stream holds up to now. Of a stream that may end unseen this records a mark; if that
-  // cannot be, the next mark of the stream covers it.
+  // Returns the use of all that the stream holds up to now. If the stream may end unseen, this
+  // records a mark; if that cannot be, the next mark of the stream covers it.
   Use now(uint32_t lane) noexcept;
   // Is the work done, as far as is known, or as the device now says?
   bool passed(Use use) const { return lanes_[use.lane].passed >= use.epoch; }

@@ -36,7 +36,7 @@ class TensorResource {
   const std::optional<uint64_t>& checksum() const { return checksum_; }
   // Work that is enqueued on `stream` until this resource is gone uses it, as Tensor::record().
   void record(StreamRef stream) const { storage_.record(stream); }
-  // Of its memory.
+  // Returns the stream of its memory.
   StreamRef stream() const { return storage_.stream(); }
 
  private:

@@ -51,7 +51,7 @@ class JsonReader {
 
   // The next byte that is not white space, '\0' at the end.
   char peek();
-  // What is left after the last value.
+  // Returns the text after the last value.
   std::string_view rest() const { return text_.substr(at_); }
 
  private:

@@ -31,7 +31,7 @@ class LazyWeights::State final : public Reclaimer {
   State(const std::string& path, Device on, const LazyOptions& options)
       : file(path), device(on), quota_(options.quota), load_(load_options(on, options)) {}
 
-  // Of the allocator, whose room it takes part in.
+  // Adds the state to the reclaimers of the allocator that it loads from.
   static std::shared_ptr<State> make(const std::string& path, Device device,
                                      const LazyOptions& options) {
     auto state = std::make_shared<State>(path, device, options);

@@ -23,7 +23,7 @@ struct LazyOptions {
   Allocator* source = nullptr;
 };
 
-// What LazyWeights did. At any time loaded_bytes - dropped_bytes = resident_bytes.
+// Counts the work of LazyWeights. At any time loaded_bytes - dropped_bytes = resident_bytes.
 struct LazyStatistics {
   // Tensors that are on the device now.
   int64_t resident = 0, resident_bytes = 0;
@@ -43,7 +43,7 @@ class LazyWeights {
   explicit LazyWeights(const std::string& path, Device device = Device::cpu(),
                        const LazyOptions& options = {});
 
-  // What the file says, without a load.
+  // These answer from the file, without a load.
   const std::vector<std::string>& names() const;
   bool contains(std::string_view name) const;
   const safetensors::TensorInfo& info(std::string_view name) const;
@@ -62,7 +62,7 @@ class LazyWeights {
   size_t drop(size_t bytes = std::numeric_limits<size_t>::max()) const;
   // verify() of each tensor that is resident; kind value without LazyOptions::checksum.
   void verify() const;
-  // Of this moment.
+  // All numbers are of one moment.
   LazyStatistics statistics() const;
 
  private:

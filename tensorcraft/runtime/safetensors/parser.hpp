@@ -30,7 +30,8 @@ struct TensorInfo {
   uint64_t nbytes() const { return end - begin; }
 };
 
-// What a header says: tensors in the order of their data, which they fill without gap or overlap.
+// Holds a parsed header: tensors in the order of their data, which they fill without gap or
+// overlap.
 struct Header {
   std::vector<TensorInfo> tensors;
   std::vector<std::pair<std::string, std::string>> metadata;

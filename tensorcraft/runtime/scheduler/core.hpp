@@ -71,7 +71,7 @@ struct Statistics {
   Time average_run{0};   // from start to end, of all that ran and ended
 };
 
-// What can happen.
+// These structs are the events.
 struct Submit {
   Task task;  // what is submitted
 };
@@ -95,7 +95,7 @@ struct Forget {
 struct Tick {};  // only time has passed
 using Event = std::variant<Submit, Completed, Failed, Cancel, Forget, Tick>;
 
-// What the owner of the machine has to do.
+// Lists what the owner of the machine has to do.
 struct Actions {
   std::optional<Decision> admission;  // the answer to Submit
   std::vector<TaskId> start;          // to hand to the executor, in this order

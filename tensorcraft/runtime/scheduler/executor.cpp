@@ -15,7 +15,7 @@
 namespace tensorcraft::scheduler {
 namespace {
 
-// What the call threw, as text.
+// Returns the text of what the call threw.
 template <class Call>
 std::optional<std::string> error_of(Call&& call) {
   try {

@@ -12,8 +12,8 @@
 
 namespace tensorcraft::scheduler {
 
-// What a task does. On a GPU it enqueues on the stream it is given and does not wait for it; on the
-// host it does the work and ignores the stream. What it throws fails the task. What it captures
+// The work of a task. On a GPU it enqueues on the stream it is given and does not wait for it; on
+// the host it does the work and ignores the stream. What it throws fails the task. What it captures
 // lives until the task has ended.
 using Work = std::function<void(StreamRef)>;
 
@@ -34,7 +34,7 @@ class Executor {
   // The task is no longer wanted. One whose work waits for its turn is reported as failed; any
   // other goes on.
   virtual void stop(TaskId id) = 0;
-  // What has ended since the last call, in the order in which that was seen.
+  // Returns the tasks that ended since the last call, in the order in which that was seen.
   virtual std::vector<Report> take_reports() = 0;
   // Returns when there is a report to take, when woken, or after `at_most`, no more than a day.
   virtual void wait(Time at_most) = 0;

@@ -27,7 +27,7 @@ uint64_t reservable_bytes(Device device) {
 
 namespace {
 
-// What `tensorcraft top` shows of a scheduler.
+// Returns the numbers of a scheduler that `tensorcraft top` shows.
 status::Item item_of(const Statistics& now) {
   const auto seconds = [](Time time) { return std::chrono::duration<double>(time).count(); };
   return {"scheduler",
@@ -42,7 +42,7 @@ status::Item item_of(const Statistics& now) {
            {"run_s", seconds(now.average_run)}}};
 }
 
-// What a step decided, for a trace of the process.
+// Writes the decisions of a step into a trace of the process.
 void trace_step(TraceLog& log, const Core& core, const Event& event, const Actions& actions) {
   constexpr std::string_view kDecisions = "scheduler decisions";
   const auto name = [&](TaskId id) { return describe(core.status(id).task); };

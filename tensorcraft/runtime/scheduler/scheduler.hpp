@@ -23,7 +23,8 @@ namespace tensorcraft::scheduler {
 // The time since the process's steady clock began.
 Time steady_now();
 
-// What tasks on a device may reserve together: what its pool may hold, or of the host its memory.
+// Returns the bytes that tasks on a device may reserve together: what its pool may hold, or on the
+// host its memory.
 uint64_t reservable_bytes(Device device);
 
 // Who takes in what has ended and starts what can start.

@@ -34,7 +34,7 @@ constexpr bool is_terminal(TaskState state) { return state >= TaskState::complet
 // state; none leaves a terminal state.
 bool is_legal(TaskState from, TaskState to);
 
-// What the submitter says.
+// The submitter describes a task with this.
 struct Task {
   // The name is for messages; equal ones are no mistake.
   TaskId id = 0;
@@ -49,7 +49,7 @@ struct Task {
   std::vector<TaskId> dependencies;  // must have completed before it starts
 };
 
-// What has become of it.
+// The state of a task and its times.
 struct TaskStatus {
   // Times are 0 until they come.
   Task task;

@@ -77,8 +77,8 @@ Process parse(const std::string& text, const std::string& name) {
   return process;
 }
 
-// What this process tells, and the thread that writes it. A forked child has no such thread, and
-// tells nothing. Leaked: sources may go until the process ends.
+// Holds the sources of this process, and the thread that writes what they tell. A forked child has
+// no such thread, and tells nothing. Leaked: sources may go until the process ends.
 class Writer {
  public:
   static Writer& of_process() {
@@ -130,7 +130,7 @@ class Writer {
       }
     }
   }
-  // What cannot be written now is written a second later.
+  // Writes once a second, so a write that fails is tried again.
   void write_for_ever() {
     for (bool goes_on = true; goes_on; std::this_thread::sleep_for(std::chrono::seconds(1)))
       warn_if_thrown([&] { goes_on = write(); });

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-// What processes tell of themselves for `tensorcraft top`: each that has the setting `status` on
-// writes a small file once a second. There is no server.
+// Processes tell of themselves for `tensorcraft top`: each that has the setting `status` on writes
+// a small file once a second. There is no server.
 namespace tensorcraft::status {
 
 // One thing that a process has: its pool of a device, a scheduler.

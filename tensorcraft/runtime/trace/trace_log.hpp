@@ -15,15 +15,16 @@
 
 namespace tensorcraft {
 
-// What a process does, as events for a trace viewer, in a file of the Trace Event Format. Spans and
-// instants lie on tracks, which have names. A traced process writes as it goes, a line an event, so
-// that a killed one leaves what it did. Several processes may write into one file. Safe for
-// concurrent use; it throws nothing once it is made, and says once in the log that it cannot write.
+// Writes what a process does, as events for a trace viewer, into a file of the Trace Event Format.
+// Spans and instants lie on tracks, which have names. A traced process writes as it goes, one line
+// per event, so that a killed one leaves what it did. Several processes may write into one file.
+// Safe for concurrent use; it throws nothing once it is made, and says once in the log that it
+// cannot write.
 class TraceLog {
  public:
-  // Of the steady clock, as an event's time.
+  // An event's time is of the steady clock.
   using Time = std::chrono::nanoseconds;
-  // What a viewer shows of an event beside its name and time.
+  // A viewer shows these of an event beside its name and time.
   using Details = std::vector<std::pair<std::string_view, std::string>>;
 
   // That of this process if the setting `trace` names a file, else null.

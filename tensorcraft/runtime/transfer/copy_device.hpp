@@ -8,8 +8,9 @@
 
 namespace tensorcraft::transfer {
 
-// What an engine asks of its device, so that the same engine runs over a GPU, over host memory and
-// over a simulation. Calls throw what the device refuses, and then have done nothing.
+// An engine asks its device through this interface, so that the same engine runs over a GPU, over
+// host memory and over a simulation. Calls throw what the device refuses, and then have done
+// nothing.
 class CopyDevice {
  public:
   virtual ~CopyDevice() = default;

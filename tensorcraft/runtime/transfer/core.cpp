@@ -10,7 +10,7 @@
 namespace tensorcraft::transfer {
 namespace {
 
-// What the call threw, if it did.
+// Returns the exception that the call threw, if it did.
 template <class Call>
 std::exception_ptr error_of(Call&& call) {
   try {

@@ -19,7 +19,7 @@ namespace tensorcraft::transfer {
 
 // One transfer, as long as anybody asks about it.
 struct Record {
-  // What was asked, and what has become of it; times are 0 until they come.
+  // Holds a request and its state; times are 0 until they come.
   Request request;
   State state = State::queued;
   Time submitted{0}, started{0}, ended{0};
@@ -35,7 +35,7 @@ struct Record {
   size_t piece_bytes = 0;
   size_t issued = 0, moved = 0;  // bytes whose pieces have begun, and have ended
   size_t on_the_way = 0;         // pieces between the two
-  // Of Request::after; empty once the lane waits for them.
+  // Holds the streams of Request::after; empty once the lane waits for them.
   std::vector<std::pair<StreamRef, std::shared_ptr<memory::Mark>>> ready;
 };
 
@@ -49,9 +49,9 @@ class Core {
   // A transfer that has ended, and what it kept alive.
   struct Ended {
     Handle record;  // in a terminal state
-    // Of its request, to be dropped without a lock.
+    // The request's own, to be dropped without a lock.
     std::shared_ptr<const void> keep;
-    // The same.
+    // These are the request's own too, to be dropped without a lock.
     std::function<void(void*, size_t, size_t)> produce;
     std::function<void(const void*, size_t, size_t)> consume;
   };
@@ -68,8 +68,8 @@ class Core {
   // Moves all that can move. What ended since the last call, cancelled ones too, in that order.
   std::vector<Ended> pump(Time now);
 
-  // What a driver waits for before the next pump(): nothing that is queued or runs, a time at which
-  // a lane may go on, or copies that only asking tells of.
+  // A driver asks these before the next pump(): whether nothing is queued or runs, the time at
+  // which a lane may go on, or copies that only asking tells of.
   bool is_idle() const;
   bool has_copies() const;
   // Waits for what is on the lanes.
@@ -78,7 +78,7 @@ class Core {
   uint64_t milestones() const { return milestones_; }
   std::optional<Time> wake() const { return wake_; }
 
-  // What the lanes did up to now.
+  // Returns what the lanes did up to now.
   Statistics statistics(Time now) const;
 
  private:

@@ -31,7 +31,7 @@ thread_local const void* driven = nullptr;  // the engine whose thread this is
 
 Time steady_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-// What `tensorcraft top` shows of a lane that has moved something.
+// Returns the items that `tensorcraft top` shows, one for each lane that has moved something.
 std::vector<status::Item> items_of(Device device, const transfer::Statistics& now) {
   std::vector<status::Item> items;
   for (size_t i = 0; i < now.size(); ++i) {
@@ -65,7 +65,7 @@ void trace(TraceLog& log, const std::string& device, const Record& record) {
 
 }  // namespace
 
-// What engine and transfers share. Its core goes with the engine.
+// Engine and transfers share this. Its core goes with the engine.
 struct Transfer::Engine {
   using Lock = std::unique_lock<std::mutex>;
 
@@ -321,7 +321,7 @@ void TransferEngine::drive(const std::stop_token& stop) {
 
 namespace {
 
-// Of one driver: a test may put another in its place.
+// Each engine belongs to one driver: a test may put another in its place.
 struct OfDevice {
   uint64_t driver;
   int device;

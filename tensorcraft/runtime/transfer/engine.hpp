@@ -21,7 +21,7 @@ class Transfer {
   // None; it has completed.
   Transfer() = default;
 
-  // What has become of it.
+  // These return the present state.
   transfer::State state() const;
   bool done() const { return transfer::is_terminal(state()); }
   // Returns when it has ended; throws what it failed with, or kind cancelled. Not to be called by
@@ -55,7 +55,7 @@ class Transfer {
   std::shared_ptr<transfer::Record> record_;
 };
 
-// What co_await makes of a transfer.
+// co_await turns a transfer into this.
 struct Transfer::Awaiter {
   // The three functions of an awaiter.
   Transfer transfer;

@@ -28,7 +28,7 @@ std::string_view to_string(State state);
 // Has it ended?
 constexpr bool is_terminal(State state) { return state >= State::completed; }
 
-// What is copied. The two ranges do not overlap.
+// Describes a copy. The two ranges do not overlap.
 struct Request {
   // Where to, where from, how much.
   void* to = nullptr;
@@ -70,11 +70,11 @@ struct Options {
   size_t direct_bytes = size_t(16) << 20;  // a piece of a copy that needs no staging
   size_t window_bytes = size_t(48) << 20;  // of such pieces that a lane has ahead
   size_t inline_bytes = size_t(64) << 10;  // the submitter itself stages pieces up to this
-  // Of a direction, to be set.
+  // Returns the limits of a direction, to be set.
   LaneLimits& limits(Direction direction) { return lanes[size_t(direction)]; }
 };
 
-// What one lane did, and has to do.
+// Counts the work that one lane did and has to do.
 struct LaneStatistics {
   // Numbers of transfers now, and since the beginning.
   size_t queued = 0, running = 0;

@@ -17,7 +17,7 @@ namespace tensorcraft::transfer {
 class Stager {
  public:
   virtual ~Stager() = default;
-  // What was started and is over, and what it threw.
+  // A started work that is over, and what it threw.
   struct Done {
     uint64_t tag;              // of start()
     std::exception_ptr error;  // null if it threw nothing
