@@ -30,8 +30,8 @@ struct Chosen {
   Plan plan;
 };
 
-// What the variants of the device say, best first: `explain` shows all, the errors quote them. The
-// plan of `tuned`, if it is one, is that of its variant.
+// Returns the answers of the device's variants, best first: `explain` shows all, the errors quote
+// them. The plan of `tuned`, if it is one, is that of its variant.
 template <class Problem, class Options>
 std::vector<Considered> consider(const Definition<Problem, Options>& def, const Problem& problem,
                                  const DeviceInfo& device, const Chosen& tuned = {}) {

@@ -32,7 +32,7 @@ struct ProductShape {
   DType dtype = DType::float16;  // of the operands
 };
 
-// What products of some kind are best computed with, before anything is measured.
+// Proposes how products of some kind are best computed, before anything is measured.
 struct ConfigurationRule {
   std::string_view name;                 // "large"
   std::string_view condition;            // as a reader sees it

@@ -23,7 +23,7 @@ CsrView checked_csr(std::string_view op, const TensorView& data, const TensorVie
 void check_offsets(std::string_view op, const TensorView& indptr);
 void check_structure(std::string_view op, const TensorView& indices, const TensorView& indptr);
 
-// Those of a merge path are int64, contiguous, one for each tile and one.
+// Checks the starts of a merge path: int64, contiguous, one for each tile and one more.
 void check_starts(std::string_view op, const TensorView& starts, const CsrView& a);
 
 // As kernels are given it.

@@ -5,13 +5,13 @@
 #include <string_view>
 #include <vector>
 
-// What operators that take a matrix of compressed rows say of their arguments.
+// Operators that take a matrix of compressed rows document their arguments with these.
 namespace tensorcraft::op {
 
 inline const Parameter kCsrIndices{"indices", takes(kIndexTypes, "%, (stored): their columns")};
 inline const Parameter kCsrIndptr{
     "indptr", takes(kIndexTypes, "%, (rows + 1): where rows begin; dtype of indices")};
-// The same if it stands alone.
+// Documents indptr where it stands alone.
 inline const Parameter kCsrStarts{"indptr", takes(kIndexTypes, "%, (rows + 1): where rows begin")};
 
 // The matrix, and what comes behind it.
@@ -22,7 +22,7 @@ inline std::vector<Parameter> csr_inputs(std::vector<Parameter> others = {}) {
   return others;
 }
 
-// Of a product; `c` says what is added.
+// Returns the options of a product; `c` says what is added.
 template <class Options>
 std::vector<Option<Options>> csr_product_options(std::string_view c) {
   return {option("c", &Options::c, c),

@@ -142,7 +142,7 @@ void run_pageable(const Definition<Problem, Options>& def, const Call<Options>& 
   def.run_pageable({def.name, problem, pageable, device, stream, launch});
 }
 
-// The same of tensors wherever the operator takes them.
+// Repeats or runs a call of tensors wherever the operator takes them.
 template <class Problem, class Options>
 void repeat_or_run(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
                    std::span<const TensorView> inputs, const Options& options) {

@@ -7,7 +7,7 @@
 
 namespace tensorcraft {
 
-// What a gated product does with its gates.
+// Says how a gated product applies its gates.
 enum class Gate : int { none, silu, gelu, gelu_tanh };
 
 }  // namespace tensorcraft

@@ -9,7 +9,7 @@
 
 namespace tensorcraft::op {
 
-// What the compiler made of a kernel, and how much of a device it fills.
+// Reports what the compiler made of a kernel, and how much of a device it fills.
 struct KernelReport {
   std::string problem;      // why nothing below is known but the launch; empty if all is
   std::string signature;    // readable, ends in the key's hash

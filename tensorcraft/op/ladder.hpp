@@ -25,7 +25,7 @@ struct VariantInfo {
   std::string_view file = {};  // of its device code, "tensorcraft/ops/gemm/08_tma.cuh"
 };
 
-// What rungs look at of a checked call, and the dtypes of their kernels; made once a call.
+// Rungs look at this view of a checked call, and the dtypes of their kernels; made once a call.
 template <class Params, class Given>
 struct RungCall {
   RungCall(const Params& p, const Given& g, std::initializer_list<DType> t)
@@ -38,7 +38,8 @@ struct RungCall {
   size_t num_types;
 };
 
-// What a rung answers: why it refuses, or the step it gives and perhaps why a later rung is better.
+// The answer of a rung: why it refuses, or the step it gives and perhaps why a later rung is
+// better.
 struct Answer {
   std::string_view refusal, preference;
   Step step;
@@ -84,7 +85,7 @@ struct Ladder {
   // Adds to the plan of a rung what its choice cannot: tensor maps, a workspace, further steps.
   void (*complete)(Plan&, std::string_view rung, const Problem&, const DeviceInfo&) = nullptr;
 
-  // The same without rungs of other names than these.
+  // Returns the ladder without rungs of other names than these.
   Ladder only(std::span<const std::string_view> names) const {
     std::vector<const LadderItem*> kept;
     for (const LadderItem* item : items)
@@ -109,7 +110,7 @@ class LadderCall {
     if (ladder.describe) ladder.describe(problem, bytes_);
   }
   Answer ask(const LadderItem& item) const { return item.ask(item, bytes_, gpu_); }
-  // What the rung weighs; `plan`: what it gave, null if it refused.
+  // Returns what the rung weighs; `plan`: what it gave, null if it refused.
   std::vector<Weighed> weigh(const LadderItem& item, const Plan* plan) const {
     return item.weigh(item, bytes_, gpu_, plan ? &plan->main().kernel.config : nullptr);
   }

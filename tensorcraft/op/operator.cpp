@@ -407,7 +407,7 @@ std::string load_text(const Weighed& w) {
               std::lround(100 * w.busy), " % of it");
 }
 
-// What the choice weighed, the chosen one marked.
+// Writes what the choice weighed, the chosen one marked.
 void write_candidates(std::ostream& out, const Considered& c, const std::string& indent) {
   if (c.candidates.empty()) return;
   out << indent << reason_of_candidate(c) << '\n';

@@ -20,7 +20,7 @@ namespace tensorcraft::op {
 // dtype and shape of an output, before it exists. The first is called "out", unless the operator
 // has a better name for it.
 struct OutputSpec {
-  // Of one output.
+  // Describes one output.
   std::string_view name;
   DType dtype;
   Dims shape;
@@ -58,7 +58,7 @@ struct Arguments {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// What a variant says of a call.
+// The answer of a variant to a call.
 struct Considered {
   // The variant, and whether it accepts the call.
   VariantInfo variant;
@@ -73,24 +73,25 @@ struct Considered {
 // Why the chosen candidate is it, one sentence. Empty if there is none.
 std::string reason_of_candidate(const Considered& c);
 
-// What a call would run, and why.
+// Says what a call would run, and why.
 struct Explanation {
-  // Of the call: who computes it where, every row that was asked, and the work it is. The device is
-  // "cuda:0", or "sm_90a" if an architecture is asked about that no such GPU of this machine has.
+  // These describe the call: who computes it where, every row that was asked, and the work it is.
+  // The device is "cuda:0", or "sm_90a" if an architecture is asked about that no such GPU of this
+  // machine has.
   std::string_view op;
   std::string device;
   std::string_view variant;  // chosen; empty when none accepts
   std::vector<Considered> variants;
   Cost cost;
   double floor_us = 0;  // no variant can be faster on this device; 0 where the peak is unknown
-  // Of the chosen variant, one for each step of its plan, once add_kernel_reports() ran.
+  // Reports on the chosen variant, one for each step of its plan, once add_kernel_reports() ran.
   std::vector<KernelReport> kernels;
   // How the operator reads the shapes, "heads 24, seq_q 4", if they alone do not say it.
   std::string sizes;
   // The call as text, by which what is tuned is found; empty if only the cost model may choose.
   std::string call = {};
   std::optional<TunedEntry> tuned = {};  // why the variant is chosen, if that was measured
-  // Of a product on a GPU: what a rule of thumb expects of its tile, see ConfigurationSelector.
+  // For a product on a GPU: what a rule of thumb expects of its tile, see ConfigurationSelector.
   std::string prior = {};
   // The inputs that go through page-locked memory of the library, and why; empty without any.
   std::string staged = {};
@@ -99,7 +100,7 @@ struct Explanation {
 // device's peaks: those of the units it computes with, by whole waves of its blocks.
 void add_estimates(Explanation& e, const DeviceInfo& device, DType dtype);
 // Compiles the kernels of what was chosen, if it has any, and adds what they take. Never fails.
-// Those of the SIMT device are host code, of which there is nothing to add but the launch.
+// Kernels of the SIMT device are host code, of which there is nothing to add but the launch.
 void add_kernel_reports(Explanation& e, const DeviceInfo& device);
 // The file of its device code, as "tensorcraft/ops/gemm/08_tma.cuh"; empty if it has no plan.
 std::string file_of(const Considered& c);
@@ -137,8 +138,8 @@ class Operator {
   virtual std::vector<OutputSpec> infer(const Arguments& arguments) const = 0;
   // Computes into `outputs`, one for each spec of infer() in its order.
   virtual void run(std::span<const TensorView> outputs, const Arguments& arguments) const = 0;
-  // What every variant of the device says, best first. Reads no tensor memory. Strides and
-  // alignment of outputs count: imagined_outputs() are those that a call would allocate.
+  // Returns the answers of all variants of the device, best first. Reads no tensor memory. Strides
+  // and alignment of outputs count: imagined_outputs() are those that a call would allocate.
   virtual Explanation explain(std::span<const TensorView> outputs, const Arguments& arguments,
                               const DeviceInfo& device) const = 0;
 

@@ -19,7 +19,7 @@ inline DType asked_dtype(std::string_view op, DType x, DType dtype) {
        dtype, "; convert the result with astype");
 }
 
-// What a kernel whose own results are `own` is told of the dtype of out.
+// Returns how a kernel whose own results are `own` is told the dtype of out.
 constexpr OutputType output_type(DType out, DType own) {
   if (out == own) return OutputType::own;
   switch (out) {

@@ -36,8 +36,8 @@ struct Step {
   std::array<WorkspaceMap, 2> workspace_maps{};
 };
 
-// What a variant compiles and launches for a call: up to four kernels, in their order. Made from
-// (problem, device) alone, so that the compile gate and `explain` see what the launch sees.
+// Lists what a variant compiles and launches for a call: up to four kernels, in their order. Made
+// from (problem, device) alone, so that the compile gate and `explain` see what the launch sees.
 class Plan {
  public:
   static constexpr size_t kMaxSteps = 4, kMaxBytes = 4096;
@@ -59,7 +59,7 @@ class Plan {
   // Adds a step with an argument of its own.
   template <class Params>
   Step& add(const Step& step, const Params& params);
-  // The same in front of the main step.
+  // Adds such a step in front of the main step.
   template <class Params>
   Step& add_preparation(const Step& step, const Params& params);
   // Replaces the argument of step i by one that begins with the same bytes or is its own.

@@ -14,9 +14,8 @@
 #include <string_view>
 #include <type_traits>
 
-// What makes a warm call cheap: a call like an earlier one of its thread takes that call's Plan and
-// puts its own addresses and seeds in. Nothing is checked, chosen, formatted, locked or allocated
-// again.
+// Makes a warm call cheap: a call like an earlier one of its thread takes that call's Plan and puts
+// its own addresses and seeds in. Nothing is checked, chosen, formatted, locked or allocated again.
 namespace tensorcraft::op {
 
 // All that the checks and the Plan of a call depend on, but of addresses only how they are aligned
@@ -92,7 +91,7 @@ class CallKey {
   // The first tensor with the address of this one.
   size_t group(size_t i) const { return groups_[i]; }
   size_t num_numbers() const { return num_numbers_; }
-  // What calls that are like each other may differ in: the address of tensor i, free number
+  // Calls that are like each other may differ in these values: the address of tensor i, free number
   // i - kMaxTensors.
   bool has_value(size_t i) const {
     return i < num_tensors_ || (i >= kMaxTensors && i - kMaxTensors < num_numbers_);
@@ -114,8 +113,8 @@ class CallKey {
 // Tensor i of a call as if it lay elsewhere: further away than memory is large, aligned as before,
 // and where addresses are equal they stay equal.
 TensorView shifted(const CallKey& key, size_t i);
-// The same of an option. Out of line: in a template GCC 12 takes an Options smaller than a
-// TensorView for one that is written behind its end.
+// Shifts a tensor of an option likewise. Out of line: in a template GCC 12 takes an Options smaller
+// than a TensorView for one that is written behind its end.
 void shift(std::optional<TensorView>& tensor, const CallKey& key, size_t i);
 // Free number i of a call, moved in the same way.
 int64_t shifted_number(const CallKey& key, size_t i);
@@ -158,8 +157,8 @@ class PlanCache {
  public:
   static PlanCache& of_this_thread();
 
-  // What a call like one that is remembered launches; without a Plan it must be checked and
-  // planned.
+  // Says what to launch for a call like one that is remembered; without a Plan it must be checked
+  // and planned.
   struct Repeat {
     const Plan* plan = nullptr;
     std::string_view variant;

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-// What an operator is: the Definition, and what every operator checks the same way.
+// Defines an operator: the Definition, and what every operator checks the same way.
 namespace tensorcraft::op {
 
 // A typed call: `outputs` and `inputs` in the order of the definition.
@@ -97,9 +97,9 @@ class NamedTensors {
   size_t count_ = 0;
 };
 
-// What every operator checks the same way: devices equal, memory there and elements aligned,
-// outputs writable and not overlapping themselves, an input (unless equal to it where `in_place`)
-// or another output.
+// Checks what every operator needs: devices equal, memory there and elements aligned, outputs
+// writable and not overlapping themselves, an input (unless equal to it where `in_place`) or
+// another output.
 void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
                    bool in_place, bool any_address);
 // The part of it that needs no real memory: devices equal, elements aligned.
@@ -121,7 +121,7 @@ void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_
 // The fields of a Config: "threads = 256, vector = 4".
 std::string config_text(const Step& step);
 double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype);
-// What explain says of inputs that kernels cannot reach; empty if there are none.
+// Returns what explain says of inputs that kernels cannot reach; empty if there are none.
 std::string staged_text(std::span<const Parameter> inputs, const InputSet& pageable);
 // "cuda:0", or "sm_90a" if the device is known by its architecture alone.
 std::string place_of(const DeviceInfo& device);

@@ -27,7 +27,7 @@ SemiringProgram checked_semiring(std::string_view op, std::string_view combine,
 // use and kept.
 const jit::Rung& rung_with(const jit::Rung& rung, const SemiringProgram& semiring);
 
-// Of the Params of a step those that its semiring needs.
+// Adds the numbers of its semiring to the Params of a step.
 template <class Params>
 WithNumbers<Params> params_with(const Params& params, const SemiringProgram& semiring) {
   WithNumbers<Params> all{params, {}};

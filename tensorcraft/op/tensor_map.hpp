@@ -10,7 +10,7 @@ namespace tensorcraft::op {
 // driver: if the address is null or the machine has no such GPU, the map is empty, and the plan can
 // be explained and compiled but not launched. Kind value if check_tiled() refuses.
 TensorMap tensor_map(TiledTensor tensor, const DeviceInfo& device);
-// The same of windows over images; check_im2col() may refuse.
+// Likewise for windows over images; check_im2col() may refuse.
 TensorMap tensor_map(Im2colTensor tensor, const DeviceInfo& device);
 // The address of a tensor of which a launch alone knows where it lies: in the plan's workspace, as
 // a step's workspace_maps say.

@@ -15,7 +15,7 @@ class Trace {
  public:
   // The calls of one operator by one variant on one device.
   struct Row {
-    // What they have in common, their number, and their time in all.
+    // A row holds what its calls have in common, their number, and their time in all.
     std::string_view op, variant;
     Device device;
     long calls = 0;
@@ -32,7 +32,7 @@ class Trace {
   std::vector<Row> rows() const;
 
   struct Recording;
-  // What this thread records into, or null. Operators ask at each call.
+  // Returns what this thread records into, or null. Operators ask at each call.
   static const std::shared_ptr<Recording>& active();
 
   // Times one call, from construction to destruction, and is a range of NVTX if a profiler

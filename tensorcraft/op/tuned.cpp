@@ -29,7 +29,7 @@ std::atomic<uint64_t> generation_now{0};
 std::atomic<bool> databases_are_read{true};
 thread_local int scopes_without = 0;
 
-// What is known of a device of this process without a lock.
+// Says what is known of a device of this process without a lock.
 enum class Known : uint8_t { nothing_read, nothing_tuned, something };
 constexpr size_t kIndices = 64;  // GPUs of a higher index always take the lock
 std::array<std::atomic<Known>, 3 * kIndices> known_of{};
@@ -188,7 +188,7 @@ std::optional<double> tuning_history(const DeviceInfo& device, std::string_view 
 uint64_t tuned_generation() { return generation_now.load(std::memory_order_relaxed); }
 
 std::string version_of(std::span<const VariantInfo> variants) {
-  // Of device code that is in the library's data, so it is hashed once for each list of variants.
+  // Device code is in the library's data, so it is hashed once for each list of variants.
   static auto& versions = *new std::map<std::string, std::string>;
   static auto& mutex = *new ForkSafeMutex;
   std::string names(version());

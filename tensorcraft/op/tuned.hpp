@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-// What was measured to be fastest for single calls, which comes before what the cost model says: a
-// table of the process, filled from the database of each device (tuning_database.hpp)
-// when the first call there is planned.
+// Keeps what was measured to be fastest for single calls, which comes before what the cost model
+// says: a table of the process, filled from the database of each device (tuning_database.hpp) when
+// the first call there is planned.
 namespace tensorcraft::op {
 
 // The values of a call's options that were fastest.
@@ -31,8 +31,8 @@ std::string gain_text(const TunedEntry& tuned);
 bool may_have_tuned(Device device);
 // Is anything tuned for calls of an operator on such a device?
 bool has_tuned(const DeviceInfo& device, std::string_view op);
-// What is tuned for a call, named by its text, if it was measured with the device code that the
-// operator's variants have now.
+// Returns what is tuned for a call, named by its text, if it was measured with the device code that
+// the operator's variants have now.
 std::optional<TunedEntry> find_tuned(const DeviceInfo& device, std::string_view op,
                                      std::span<const VariantInfo> variants, std::string_view call);
 // Calls that are planned from now on take it, until the process ends.

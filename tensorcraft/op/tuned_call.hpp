@@ -13,7 +13,7 @@
 // How a call takes what was measured to be fastest for it.
 namespace tensorcraft::op {
 
-// What tuning looks at of a call: all that a choice does but addresses. Empty if only the cost
+// Returns a call as tuning sees it: all that a choice does but addresses. Empty if only the cost
 // model may choose.
 template <class Problem, class Options>
 std::string text_of(const Definition<Problem, Options>& def, const Call<Options>& call) {

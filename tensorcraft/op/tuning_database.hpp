@@ -11,7 +11,7 @@
 
 namespace tensorcraft::op {
 
-// What a measurement is of.
+// Identifies a measurement.
 struct TuningKey {
   std::string device;   // its name
   std::string op;       // the operator's name
@@ -20,7 +20,7 @@ struct TuningKey {
   friend bool operator==(const TuningKey&, const TuningKey&) = default;
 };
 
-// What a session ended with.
+// The result of a session.
 struct TunedRow {
   TuningKey key;         // of the call
   TunedEntry entry;      // the fastest way
@@ -41,8 +41,8 @@ struct Trial {
 // or written.
 class TuningDatabase {
  public:
-  // What becomes of a file that is no such database: it is moved away, to its name with ".damaged",
-  // or it stays and is an error.
+  // Says what becomes of a file that is no such database: it is moved away, to its name with
+  // ".damaged", or it stays and is an error.
   enum class Damaged { set_aside, refuse };
   // Opens the file, or makes it.
   explicit TuningDatabase(const std::string& path, Damaged damaged = Damaged::set_aside);

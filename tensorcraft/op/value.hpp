@@ -36,10 +36,10 @@ using Value = std::variant<std::monostate, bool, int64_t, double, std::string_vi
 // "a bool", "a list", ...: what it holds, for errors.
 std::string_view kind_of(const Value& v);
 
-// What a parameter takes. A choice is one of some names, a text is any, integer_lists are integers
-// or lists of them, and named_values give the call its inputs: keyword arguments in Python.
-// Settings are names with whole numbers or words: a dict in Python, "tile_m=128, schedule=together"
-// elsewhere, which is their Value.
+// The kind of value that a parameter takes. A choice is one of some names, a text is any,
+// integer_lists are integers or lists of them, and named_values give the call its inputs: keyword
+// arguments in Python. Settings are names with whole numbers or words: a dict in Python,
+// "tile_m=128, schedule=together" elsewhere, which is their Value.
 enum class ParameterKind {
   tensor,
   boolean,
@@ -99,7 +99,8 @@ struct Parameter {
 Parameter written(std::string_view name, ParameterDoc doc);
 // Its text with the names of its dtypes.
 std::string to_string(const ParameterDoc& doc);
-// What a parameter means, with the words that it takes, and whether it is written in place.
+// Returns the meaning of a parameter, with the words that it takes, and whether it is written in
+// place.
 std::string documented(const Parameter& parameter);
 
 // One output, likewise.

@@ -37,10 +37,10 @@ struct tensorcraft::op::EnumNames<tensorcraft::ImageLayout> {
   static constexpr std::array<std::string_view, 2> names = {"nchw", "nhwc"};
 };
 
-// What operators with a window over images share: convolution and pooling.
+// Operators with a window over images share these: convolution and pooling.
 namespace tensorcraft::op {
 
-// What a user writes of a window.
+// Holds the options that a user gives for a window.
 struct WindowOptions {
   const Dims& stride;
   const ImagePadding& padding;
@@ -60,14 +60,14 @@ std::array<int64_t, 2> to_pair(std::string_view op, std::string_view name, const
 Window window_over(std::string_view op, const TensorView& x, std::array<int64_t, 2> taps,
                    const WindowOptions& options);
 
-// What the first axis of four counts: [batch, ...] or [filters, ...].
+// Says what the first axis of four counts: [batch, ...] or [filters, ...].
 enum class FourAxes : uint8_t { images, filters };
 // Images or filters as [batch, rows, columns, channels], whatever the layout of `t`, and the
 // reverse for a shape. Kind value for another rank than 4.
 TensorView as_nhwc(std::string_view op, std::string_view name, const TensorView& t,
                    ImageLayout layout, FourAxes axes = FourAxes::images);
 Dims shape_in(ImageLayout layout, int64_t batch, int64_t rows, int64_t columns, int64_t channels);
-// Of an [batch, rows, columns, channels] view.
+// Returns the strides of a [batch, rows, columns, channels] view.
 ImageStrides image_strides(const TensorView& t);
 
 // "same"; an int for every side; (rows, columns); or ((top, bottom), (left, right)).

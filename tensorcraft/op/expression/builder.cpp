@@ -177,7 +177,7 @@ Value Builder::arithmetic(Operation operation, const Value& a, const Value& b) {
   return pair(operation, dtype, a, b);
 }
 
-// Of operands in `dtype`, which the result has too.
+// Both operands are taken in `dtype`, which the result has too.
 Value Builder::pair(Operation operation, DType dtype, const Value& a, const Value& b) {
   const int x = slot_in(a, dtype), y = slot_in(b, dtype);
   return append(operation, dtype, !is_floating(dtype), x, y, y);
@@ -341,7 +341,7 @@ void Builder::finish(const Value& x, std::optional<DType> dtype) {
   const Value y = dtype ? cast(x, *dtype) : x;
   if (y.is_number()) fail(ErrorKind::value, "the result does not depend on an array");
   if (y.slot == kFirstStep + p_.num_steps - 1) return;
-  // What the program gives stands last: a copy of it if it does not.
+  // The result must stand last: a copy of it does if it does not.
   const Step copy{uint8_t(Operation::astype),
                   uint8_t(y.dtype),
                   uint8_t(y.slot),

@@ -28,9 +28,9 @@ class Builder {
   // Operands are promoted(); a number takes the other's dtype, or float32 if that is an integer
   // and the number is none. divide gives a float.
   Value arithmetic(Operation operation, const Value& a, const Value& b);
-  // The same where integers have no result.
+  // Like arithmetic(), where integers have no result.
   Value of_two_floats(Operation operation, const Value& a, const Value& b);
-  // Of integers, and of bool but for the shifts.
+  // Takes integers, and bool but for the shifts.
   Value bitwise(Operation operation, const Value& a, const Value& b);
   Value bitwise_invert(const Value& x);
   Value compare(Operation operation, const Value& a, const Value& b);

@@ -5,7 +5,7 @@
 
 namespace tensorcraft::expression {
 
-// What an operation does to elements on the host; `b` is not read if there is one input.
+// These apply an operation to elements on the host; `b` is not read if there is one input.
 // n floats next to each other, as vector code; y may be a or b.
 void compute(Operation operation, float* y, const float* a, const float* b, float alpha, int64_t n);
 // Integers, which wrap: n next to each other, and one.

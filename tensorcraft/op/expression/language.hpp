@@ -14,7 +14,7 @@
 // The language of expressions: text to steps. Host only.
 namespace tensorcraft::expression {
 
-// What a name of an expression stands for: an array of a dtype, or a number.
+// A name of an expression stands for this: an array of a dtype, or a number.
 struct Operand {
   std::string_view name;
   std::variant<DType, Number> value;

@@ -6,7 +6,7 @@
 // here and a declaration make one. Host only.
 namespace tensorcraft::expression {
 
-// What a function does with its arguments.
+// Says how a function treats its arguments.
 enum class Form {
   real,            // of one float
   real_parameter,  // the same with a number

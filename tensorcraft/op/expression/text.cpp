@@ -10,7 +10,7 @@
 namespace tensorcraft::expression {
 namespace {
 
-// What device text computes a step in: floats in float32, truth as integers.
+// Returns the type in which device text computes a step: floats in float32, truth as integers.
 std::string_view computed_in(const Program& p, const Step& s) {
   if (!s.integer) return "float";
   if (Operation(s.operation) >= Operation::equal)

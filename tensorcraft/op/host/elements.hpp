@@ -17,7 +17,7 @@ class Elements {
   double operator[](int64_t index) const;
   void set(int64_t index, double value) const;  // rounds to the dtype, once
   std::vector<double> all() const;              // for loops that read each of them often
-  // The same for an integer dtype or bool, as a double does not hold every value. Setting keeps the
+  // These access an integer dtype or bool, as a double does not hold every value. Setting keeps the
   // low bits; a bool becomes != 0.
   int64_t integer(int64_t index) const;
   void set_integer(int64_t index, int64_t value) const;

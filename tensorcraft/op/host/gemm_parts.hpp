@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-// What gemm() and gemv() share.
+// gemm() and gemv() share these.
 namespace tensorcraft::host {
 
 inline int64_t div_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }

@@ -69,7 +69,7 @@ void add_rows(const GemmProblem& g, float* a, int64_t first_row, int64_t last_ro
   for (; p < last_row; ++p) row_add_scaled(sums, line(p, 0), a[p], n);
 }
 
-// The same for one row of A and lines of bfloat16: one line after the other is one walk through
+// Likewise for one row of A and lines of bfloat16: one line after the other is one walk through
 // memory, and nothing is written in between.
 void dot_bfloat16_columns(const GemmProblem& g, const float* a, int64_t first, int64_t n,
                           float* sums) {

@@ -22,8 +22,8 @@ inline bool is_gemv(const GemmProblem& g) {
   return g.m == 1 || g.n == 1 || (g.m <= kFewRows && columns_are_lines(g));
 }
 
-// The same as gemm() if is_gemv(), for a batch of one: the matrix is read in place, once for 64
-// rows.
+// Computes the same as gemm() if is_gemv(), for a batch of one: the matrix is read in place, once
+// for 64 rows.
 void gemv(const GemmProblem& problem);
 
 }  // namespace tensorcraft::host

@@ -24,7 +24,8 @@ struct LineKernels {
   void (*add_scaled)(RowsAt y, RowsAt scales, int64_t count, const Lines& x, int64_t n) = nullptr;
 };
 
-// Those this machine can run, best first: AVX-512, AVX2 with FMA, plain vectors of 16 bytes.
+// Returns the kernels that this machine can run, best first: AVX-512, AVX2 with FMA, plain vectors
+// of 16 bytes.
 std::span<const LineKernels> all_line_kernels();
 inline const LineKernels& line_kernels() {
   static const LineKernels best = all_line_kernels().front();

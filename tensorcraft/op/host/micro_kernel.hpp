@@ -14,11 +14,12 @@ struct MicroKernel {
               bool accumulate) = nullptr;
 };
 
-// What code compiled for x86-64-v4 and x86-64-v3 needs.
+// Code compiled for x86-64-v4 and x86-64-v3 needs these.
 bool has_avx512();
 bool has_avx2();
 
-// Those this machine can run, best first: AVX-512, AVX2 with FMA, plain vectors of 16 bytes.
+// Returns the kernels that this machine can run, best first: AVX-512, AVX2 with FMA, plain vectors
+// of 16 bytes.
 std::span<const MicroKernel> micro_kernels();
 inline const MicroKernel& micro_kernel() { return micro_kernels().front(); }
 

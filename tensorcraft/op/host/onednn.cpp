@@ -152,7 +152,8 @@ void prepare(const Library& lib, const GemmProblem& g, Prepared& prepared) {
     prepared.primitive.value = nullptr;
 }
 
-// What the calling thread has prepared. A full cache starts again: shapes that come back are few.
+// Returns what the calling thread has prepared for the product. A full cache starts again: shapes
+// that come back are few.
 Prepared& prepared_for(const Library& lib, const GemmProblem& g) {
   constexpr size_t kMaxPrepared = 256;
   thread_local std::unordered_map<Key, std::unique_ptr<Prepared>, KeyHash> cache;

@@ -19,8 +19,9 @@ std::string_view unavailable_reason();
 // its primitive, later ones are a look-up.
 const char* declines(const GemmProblem& problem);
 
-// The same meaning as gemm(), and of int8 operands int32 sums in an int32 D. Products of float32
-// stay float32 (no bfloat16, no tf32). Fails with kind unsupported if declines() has a reason.
+// Means the same as gemm(), and for int8 operands gives int32 sums in an int32 D. Products of
+// float32 stay float32 (no bfloat16, no tf32). Fails with kind unsupported if declines() has a
+// reason.
 void matmul(const GemmProblem& problem);
 
 }  // namespace tensorcraft::host::onednn

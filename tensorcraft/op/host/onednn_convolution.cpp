@@ -56,7 +56,7 @@ struct Maker {
       check(lib.memory_desc_create_with_strides(&desc.value, int(dims.size()), dims.begin(),
                                                 data_type(dtype), strides.begin()));
   }
-  // The same in an order that oneDNN chooses.
+  // Describes a tensor in an order that oneDNN chooses.
   void describe_any(Desc& desc, DType dtype, std::initializer_list<int64_t> dims) {
     if (ok)
       check(lib.memory_desc_create_with_tag(&desc.value, int(dims.size()), dims.begin(),
@@ -156,7 +156,8 @@ int64_t unit_of(const Maker& make, const Convolution& c, const Slice& s,
   return 0;
 }
 
-// What moves elements to the order of a convolution and back, and memory objects for all of them.
+// Makes the primitives that move elements to the order of a convolution and back, and memory
+// objects for all of them.
 void make_moves(Maker& make, const_dnnl_primitive_desc_t desc, const Tensors& t) {
   Prepared& to = make.to;
   const auto as_read = [&](dnnl_query_t what) {
@@ -224,7 +225,8 @@ Key key_of(const Convolution& c, const Slice& s) {
            c.out_at.column,  c.out_at.channel}};
 }
 
-// What the calling thread has prepared. A full cache starts again: shapes that come back are few.
+// Returns what the calling thread has prepared for the slice. A full cache starts again: shapes
+// that come back are few.
 Prepared& prepared_for(const Library& lib, const Convolution& c, const Slice& s) {
   constexpr size_t kMaxPrepared = 256;
   thread_local std::unordered_map<Key, std::unique_ptr<Prepared>, KeyHash> cache;
@@ -328,8 +330,8 @@ Convolution as_run(Convolution c) {
 }
 
 // Brings filters to the order that primitives read, and images that are planes to channels last.
-// What several slices read is packed by share(), in small jobs; what one slice reads by the thread
-// that computes it, which has it in its cache then.
+// share() packs what several slices read, in small jobs; the thread that computes a slice packs
+// what only that slice reads, and has it in its cache then.
 class Packing {
  public:
   Packing(const Library& lib, const Convolution& given, const Convolution& c, const Cut& cut)

@@ -3,11 +3,11 @@
 #include "tensorcraft/op/host/onednn_convolution.hpp"
 #include "tensorcraft/op/host/transpose.hpp"
 
-// What a convolution by oneDNN needs that is no call of oneDNN: how threads share it, and which
-// tensors they bring to another order.
+// Prepares a convolution for oneDNN without a call of it: how threads share it, and which tensors
+// they bring to another order.
 namespace tensorcraft::host::onednn {
 
-// What one thread computes: some rows of some images, of some filters of each group.
+// One thread computes a slice: some rows of some images, of some filters of each group.
 struct Slice {
   int64_t image, images, row, rows, filter, filters;
 };

@@ -47,7 +47,7 @@ struct Library {
 #define TC_MEMBER(name) decltype(&dnnl_##name) name = nullptr;
   TC_ONEDNN_FUNCTIONS(TC_MEMBER)
 #undef TC_MEMBER
-  // Those of the OpenMP runtime the library was built with; null if it has another.
+  // These belong to the OpenMP runtime the library was built with; null if it has another.
   void (*omp_set_num_threads)(int) = nullptr;
   int (*omp_get_max_threads)() = nullptr;
   dnnl_engine_t engine = nullptr;

@@ -4,7 +4,7 @@
 #include "tensorcraft/core/dtype.hpp"
 #include "tensorcraft/op/host/onednn_library.hpp"
 
-// What products and convolutions by oneDNN share.
+// Products and convolutions by oneDNN share these.
 namespace tensorcraft::host::onednn {
 
 // oneDNN runs each call in one thread, and our pool makes the threads: OpenMP's own would spin on

@@ -44,9 +44,10 @@ bool is_row_dtype(DType dtype);
 // with kind type for another dtype.
 void load_row(float* to, const void* from, DType dtype, int64_t stride, int64_t n);
 void store_row(void* to, const float* from, DType dtype, int64_t stride, int64_t n);
-// The same of codes: int8, float8_e4m3fn or float8_e5m2. Fails with kind type for another dtype.
+// Likewise for 8-bit values: int8, float8_e4m3fn or float8_e5m2. Fails with kind type for another
+// dtype.
 void load_codes(float* to, const void* from, DType dtype, int64_t stride, int64_t n);
-// The same of either kind.
+// Likewise for either kind.
 bool is_element_dtype(DType dtype);
 void load_elements(float* to, const void* from, DType dtype, int64_t stride, int64_t n);
 

@@ -34,7 +34,8 @@ int64_t begin_of(const op::CsrView& a, int64_t row) {
   return is_wide(a) ? row_begin<int64_t>(csr, row) : int64_t(row_begin<int32_t>(csr, row));
 }
 
-// What an expression reads: for each stored element that of x, and its own; 0 outside the matrix.
+// Holds what an expression reads: for each stored element the one of x, and its own; 0 outside the
+// matrix.
 struct Operands {
   Operands(const op::CsrView& a, const TensorView& x)
       : xs(DType::float32, {a.stored()}), as(DType::float32, {a.stored()}) {
