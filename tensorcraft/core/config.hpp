@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What is written to standard error: this and all before it.
+// Messages of this level and of all before it go to standard error.
 enum class LogLevel : uint8_t { off, error, warn, info, debug };
 // "off", "error", ...: as the setting is spelled.
 std::string_view to_string(LogLevel level);
@@ -52,12 +52,12 @@ std::span<const Setting> settings();
 // no file.
 const Config& config();
 
-// What getenv does: null for a variable that is not set.
+// Does what getenv does: null for a variable that is not set.
 using Environment = std::function<const char*(const char* name)>;
 // The configuration of an environment and the text of a file ("" for none), for tests.
 Config parse_config(const Environment& environment, std::string_view file_text = {},
                     std::string_view file_name = "config.json");
-// The same with the file that the environment names.
+// Likewise with the file that the environment names.
 Config load_config(const Environment& environment);
 
 }  // namespace tensorcraft

@@ -121,7 +121,7 @@ std::ostream& operator<<(std::ostream& out, PrintableDevice device);
 // Prints "[1, 2, 3]".
 template <class T>
 struct PrintAbleSpan {
-  // What is printed; it is borrowed.
+  // The printed values are borrowed.
   std::span<const T> values;
   explicit PrintAbleSpan(std::span<const T> v) : values(v) {}
 

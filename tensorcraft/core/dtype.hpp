@@ -37,8 +37,8 @@ inline constexpr int kNumDTypes = 11;
 
 // "float32", "bfloat16", ..., "bool": the spelling of every error and of Python.
 std::string_view to_string(DType dtype);
-// The same, and the short names f32, fp32, f16, fp16, bf16, e4m3, e5m2, i8, i16, i32, i64, u8,
-// bool_.
+// Parses such a name, or one of the short names f32, fp32, f16, fp16, bf16, e4m3, e5m2, i8, i16,
+// i32, i64, u8, bool_.
 std::optional<DType> parse_dtype(std::string_view name);
 std::ostream& operator<<(std::ostream& out, DType dtype);
 

@@ -10,7 +10,7 @@
 
 namespace tensorcraft {
 
-// What went wrong, in the words of the Python exceptions it becomes.
+// Says what went wrong, in the words of the Python exceptions it becomes.
 enum class ErrorKind {
   value,
   type,
@@ -38,7 +38,7 @@ std::string_view to_string(ErrorKind kind);
 // that threw it.
 class Error : public std::runtime_error {
  public:
-  // What went wrong, for the user, and where.
+  // The message tells the user what went wrong, and where.
   Error(ErrorKind kind, const std::string& message,
         std::source_location where = std::source_location::current())
       : std::runtime_error(message), kind_(kind), where_(where) {}

@@ -6,11 +6,11 @@
 
 namespace tensorcraft {
 
-// What a program tells its user of an exception: its kind, and the sentence. One that is no Error
+// Tells the user of a program about an exception: its kind, and the sentence. One that is no Error
 // is of kind internal. A copy: the exception may end before it.
 class ErrorReporter {
  public:
-  // Of any exception that was caught.
+  // Takes any exception that was caught.
   explicit ErrorReporter(const std::exception& exception);
 
   std::string_view kind() const { return kind_; }          // "value", "out_of_memory", ...

@@ -23,7 +23,8 @@ struct Im2colTensor {
   }
 };
 
-// What the offsets of a copy are below, and corners from minus to below, by the axes.
+// These bounds depend on the number of axes: offsets of a copy are below the first, corners from
+// minus the second to below it.
 constexpr int32_t im2col_offset_end(int num_axes) { return 1 << 16 / num_axes; }
 constexpr int32_t im2col_corner_end(int num_axes) { return im2col_offset_end(num_axes) / 2; }
 inline constexpr uint32_t kMaxIm2colPlaces = 1024;  // of a copy

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
-// What the JIT and the emulator know of a kernel by its bytes: dtypes and a Config.
+// The JIT and the emulator know a kernel by these bytes: dtypes and a Config.
 namespace tensorcraft {
 
 // The most dtypes of a kernel, and the most bytes of a Config.

@@ -143,9 +143,9 @@ consteval Device device_option() {
 }
 }  // namespace detail
 
-// What a tensor must be. It is built, told and used in one expression: each member takes an rvalue.
-// Without with_strides the tensor must be contiguous. Tensors that share a matcher must agree in
-// dtype and device if it checks those.
+// States what a tensor must be. It is built, told and used in one expression: each member takes an
+// rvalue. Without with_strides the tensor must be contiguous. Tensors that share a matcher must
+// agree in dtype and device if it checks those.
 class TensorMatcher {
  public:
   // The rank is the length of the list.
@@ -213,7 +213,7 @@ class TensorMatcher {
   // Checks one tensor; call again for more. Kind type for a dtype, value for the rest:
   // "Tensor match failed for TENSOR at FILE:LINE\n- Root cause: REASON".
   TensorMatcher&& verify(const TensorView& t, DebugInfo where = {}) &&;
-  // The same with the text "OP: ARG: REASON (SYMBOL is OTHER.shape[AXIS])".
+  // Likewise with the text "OP: ARG: REASON (SYMBOL is OTHER.shape[AXIS])".
   TensorMatcher&& verify(const TensorView& t, std::string_view op, std::string_view arg,
                          DebugInfo where = {}) &&;
 

@@ -33,9 +33,9 @@ class TensorView {
   // library lacks, kind value for a device or rank it lacks; null data stays null.
   static TensorView from_dlpack(const dlpack::DLTensor& tensor, Access access = Access::read_write);
 
-  // What it was made of; size() counts elements, and an index is not checked.
+  // These return what the view was made of; size() counts elements, and an index is not checked.
   const void* data() const { return data_; }
-  // The same address, to write there. Kind buffer if the view is read-only.
+  // Returns the same address, to write there. Kind buffer if the view is read-only.
   void* writable_data() const {
     if (read_only()) refuse_to_write();
     return data_;
@@ -86,12 +86,12 @@ class TensorView {
   TensorView broadcast_to(const Dims& shape,
                           std::source_location where = std::source_location::current()) const;
   TensorView as_read_only() const;
-  // What lies at another address, to be read or written as this memory may be.
+  // Returns a view of another address, to be read or written as this memory may be.
   TensorView at(const void* data, Device device) const;
   TensorView at(const void* data, const Dims& shape, const Dims& strides) const;
   // The axis from its end to its beginning.
   TensorView flip(int axis, std::source_location where = std::source_location::current()) const;
-  // The same bits as elements of another dtype of as many bytes.
+  // Views the same bits as elements of another dtype of as many bytes.
   TensorView bits_as(DType dtype,
                      std::source_location where = std::source_location::current()) const;
 

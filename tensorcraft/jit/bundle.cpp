@@ -74,7 +74,7 @@ struct Bundle {
   size_t entry_bytes = 0;
 };
 
-// What `bytes` hold, every part verified; nullopt if anything at all does not match.
+// Parses `bytes`, every part verified; nullopt if anything at all does not match.
 std::optional<Bundle> parse(std::string_view bytes) {
   Hash128 hash;
   BundleHead head;

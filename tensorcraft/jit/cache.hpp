@@ -34,7 +34,7 @@ std::string encode_entry(const CacheEntry& entry, std::string_view key);
 std::optional<CacheEntry> decode_entry(std::string_view bytes, std::string_view key,
                                        std::string_view arch);
 
-// The same for bytes that say themselves which key they belong to.
+// Decodes bytes that say themselves which key they belong to.
 struct KeyedEntry {
   std::string key;
   CacheEntry entry;

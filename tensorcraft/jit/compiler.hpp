@@ -36,7 +36,7 @@ struct CompilationOptions {
   bool line_info = false;     // source lines in a profiler: the profile preset
   int optimization_level() const { return device_debug ? 0 : 3; }
 };
-// What this library was built for.
+// Returns the options for which this library was built.
 CompilationOptions build_options();
 // "O3", "O0debug", "O3lines": a part of a kernel's signature.
 std::string to_string(const CompilationOptions& options);
@@ -49,7 +49,7 @@ Program make_program(const KernelKey& key, std::string_view arch, const Toolchai
 std::vector<std::string> compilation_flags(std::string_view arch, const Toolchain& toolchain,
                                            const CompilationOptions& options);
 
-// What ptxas said about a module, summed over its functions but for the registers of the largest.
+// Sums what ptxas said about the functions of a module; registers are those of the largest.
 struct ResourceUse {
   int registers = 0;
   size_t shared_bytes = 0, stack_bytes = 0, spill_store_bytes = 0, spill_load_bytes = 0;
@@ -58,8 +58,8 @@ ResourceUse parse_resource_use(std::string_view log);
 
 // The first line of a log that reports an error, else the first line.
 std::string_view first_error(std::string_view log);
-// What a reader needs of a log: the errors in order with the lines that show the place, without
-// warnings; if there are many errors, the first three and a count.
+// Returns the part of a log that a reader needs: the errors in order with the lines that show the
+// place, without warnings; if there are many errors, the first three and a count.
 std::string trimmed_log(std::string_view log);
 
 // How long one caller waits for another that compiles the same kernel: the slowest kernels take 3

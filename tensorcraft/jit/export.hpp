@@ -22,7 +22,7 @@ namespace tensorcraft::jit {
 using ExportValue =
     std::variant<std::monostate, bool, int64_t, double, std::string_view, TensorView>;
 
-// What a module has for each export.
+// A module has a function of this type for each export.
 using ExportFunction = void(ExportValue* result, const char* called, const ExportValue* arguments,
                             size_t count);
 

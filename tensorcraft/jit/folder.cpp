@@ -299,7 +299,7 @@ size_t CacheFolder::trim(std::string_view suffix, size_t max_bytes) {
   const File folder(open_folder(false));
   if (!folder) return 0;
   for (auto file = files.rbegin(); file != files.rend() && total > max_bytes / 8 * 7; ++file) {
-    // What another process removed at the same time is gone as well.
+    // A file that another process removed at the same time is gone as well.
     if (unlinkat(folder.get(), file->name.c_str(), 0) == 0 || errno == ENOENT) total -= file->bytes;
   }
   return total;

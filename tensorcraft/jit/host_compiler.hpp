@@ -34,7 +34,8 @@ struct HostKernel {
 // text does not compile, kind io if it cannot be run. Safe from any thread.
 std::shared_ptr<const HostKernel> host_kernel(const KernelKey& key);
 
-// The same ahead of a call. True if a compiler ran for it now, false if memory or disk had it.
+// Loads the kernel ahead of a call. True if a compiler ran for it now, false if memory or disk had
+// it.
 bool load_host_kernel(const KernelKey& key);
 
 // Why no kernel can be compiled: there is no compiler, or the setting jit is off. Empty if one can.

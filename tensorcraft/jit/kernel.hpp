@@ -13,7 +13,7 @@
 
 namespace tensorcraft::jit {
 
-// What the compile gate and `explain` read from a compilation.
+// The compile gate and `explain` read this from a compilation.
 struct CompileReport {
   std::string signature;  // readable, ends in the key's hash
   std::string image, log;
@@ -41,7 +41,7 @@ const std::shared_ptr<const LoadedKernel>& get_kernel(
 std::future<void> load_ahead(const KernelKey& key, Device device,
                              std::optional<StreamRef> stream = std::nullopt);
 
-// The same ahead of a call. True if NVRTC compiled it now, false if memory or disk had it.
+// Loads the kernel ahead of a call. True if NVRTC compiled it now, false if memory or disk had it.
 bool load_kernel(const KernelKey& key, Device device);
 
 // Forgets every loaded kernel; those still in use stay loaded. The disk cache is kept.

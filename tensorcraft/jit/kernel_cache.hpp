@@ -36,7 +36,7 @@ CacheStat cache_stat();
 // Every entry whose head can be read, the one used last first. The order of use is not changed.
 std::vector<CacheItem> cache_list();
 
-// What cache_verify() found.
+// The result of cache_verify().
 struct CacheCheck {
   size_t good = 0;                   // entries that match
   std::vector<std::string> removed;  // file names of what was damaged or foreign
@@ -50,8 +50,8 @@ size_t cache_clear();
 
 // Is an entry wanted?
 using CacheFilter = std::function<bool(const CacheItem&)>;
-// Those that processes with the setting `kernel_record` noted in a file. Kind not_found for a file
-// that cannot be read, kind value for a line that is none of a record.
+// Keeps the entries that processes with the setting `kernel_record` noted in a file. Kind not_found
+// for a file that cannot be read, kind value for a line that is none of a record.
 CacheFilter recorded_in(const std::string& path);
 // Writes the entries that `filter` keeps (all without one) into one file, which replaces `path` as
 // a whole. The bundle holds no path and no time of this machine and names the compilers that made
@@ -59,7 +59,7 @@ CacheFilter recorded_in(const std::string& path);
 // not_found if nothing is kept.
 size_t export_bundle(const std::string& path, const CacheFilter& filter = {});
 
-// What import_bundle() did.
+// The result of import_bundle().
 struct BundleImport {
   size_t imported = 0, already_there = 0;  // entries
 };
@@ -69,7 +69,7 @@ struct BundleImport {
 // damaged bundle or one larger than the folder's limit.
 BundleImport import_bundle(const std::string& path);
 
-// The same for any folder.
+// A kernel cache in any folder.
 class KernelCache {
  public:
   // As the functions of these names.

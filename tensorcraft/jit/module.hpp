@@ -32,7 +32,8 @@ struct ModuleSpec {
 
 // "tensorcraft_jit_my_kernel_128".
 std::string module_name(const ModuleSpec& spec);
-// What is compiled: an include of each file by its absolute path, and a line for each export.
+// Returns the text that is compiled: an include of each file by its absolute path, and a line for
+// each export.
 std::string wrapper_text(std::span<const std::string> files,
                          std::span<const ModuleWrapper> wrappers);
 

@@ -12,10 +12,10 @@
 // How a module's compilers are run. Internal to jit/.
 namespace tensorcraft::jit {
 
-// What the cache calls the architecture of modules, which are of the host.
+// The cache uses this as the architecture of modules, which are of the host.
 inline constexpr std::string_view kModuleArch = "module";
 
-// What is on this machine for a module.
+// The tools on this machine for a module.
 struct ModuleTools {
   Executable host;
   std::optional<Executable> nvcc;  // if there are CUDA files

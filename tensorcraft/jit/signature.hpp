@@ -33,14 +33,14 @@ enum class NumberType : uint8_t {
 };
 // "float64", "uint16": as dtypes are called.
 std::string_view to_string(NumberType type);
-// Of one such number.
+// Returns the bytes of one such number.
 size_t number_bytes(NumberType type);
 // "double", "tensorcraft::f16": how device text spells it.
 std::string_view device_type(NumberType type);
 
 // A name that the text of a kernel and its signature may use: a dtype is a type in them.
 struct KernelConstant {
-  // What it is called, and what it stands for.
+  // The name stands for the value.
   std::string name;
   std::variant<bool, int64_t, double, DType> value;
 };

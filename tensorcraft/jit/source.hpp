@@ -27,7 +27,7 @@ using HeaderSet = std::vector<std::shared_ptr<const Header>>;
 // one compilation reads, never smaller. Kind not_found if `header` itself does not exist.
 std::shared_ptr<const HeaderSet> include_closure(std::string_view header);
 
-// The same for a text that is no header of the library. `own` are further headers it may reach.
+// Likewise for a text that is no header of the library. `own` are further headers it may reach.
 std::shared_ptr<const HeaderSet> include_closure_of(std::string_view text, const HeaderSet& own);
 
 // Adds device text under the path that includes name it by, or replaces it; later closures and keys

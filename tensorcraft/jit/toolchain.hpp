@@ -11,7 +11,7 @@
 
 namespace tensorcraft::jit {
 
-// What a kernel's key takes from the compiler.
+// A kernel's key takes this from the compiler.
 struct Toolchain {
   cuda::NvrtcVersion version;
   std::vector<int> architectures;  // the numbers NVRTC compiles for, ascending
@@ -35,8 +35,8 @@ std::optional<ToolchainMemo> decode_memo(const std::string& text);
 class ToolchainSource {
  public:
   explicit ToolchainSource(CacheFolder& folder) : folder_(folder) {}
-  // Those an entry may have been compiled with, the likeliest first: one if there is NVRTC. Kind
-  // unsupported if there is neither.
+  // Returns the compilers that an entry may have been compiled with, the likeliest first: one if
+  // there is NVRTC. Kind unsupported if there is neither.
   std::vector<Toolchain> candidates();
   // Opens NVRTC, which is about to be used, and writes the memo anew if it was wrong.
   Toolchain confirm();

@@ -22,7 +22,7 @@ namespace {
 constexpr uint32_t kMaxGridX = 0x7fffffff, kMaxGridYZ = 65535;
 constexpr uint32_t kMaxBlockXY = 1024, kMaxBlockZ = 64;
 constexpr uint64_t kMaxBlockThreads = 1024;
-// What every device gives a block without looking.
+// Every device gives a block so much without looking.
 constexpr size_t kSmallSharedBytes = 48 * 1024;
 
 std::string text_of(const Dim3& d) { return join("(", d.x, ", ", d.y, ", ", d.z, ")"); }

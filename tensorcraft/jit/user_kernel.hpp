@@ -46,7 +46,8 @@ class UserArguments {
   void add(T value) {
     add_number(double(value));
   }
-  // What the next argument is for; kind type if there is none: "axpy takes 4 arguments, ...".
+  // Returns the parameter that the next argument is for; kind type if there is none: "axpy takes 4
+  // arguments, ...".
   const KernelParameter& next() const;
   // Kind type if arguments are missing.
   void check_complete() const;
@@ -76,7 +77,7 @@ struct UserLaunch {
   std::optional<Device> device = std::nullopt;  // of a kernel without arrays and stream; or default
 };
 
-// What the compiler made of a kernel for a GPU.
+// Reports what the compiler made of a kernel for a GPU.
 struct UserKernelReport {
   // Figures are 0 and `problem` says why if they are not known.
   std::string signature;    // readable, ends in the key's hash
@@ -111,7 +112,7 @@ class UserKernel {
 
   // As it was read, valid for ever.
   const KernelSignature& signature() const;
-  // Of the kernel caches: get_kernel(key(), device), compile(key(), arch).
+  // Keys the kernel in the caches: get_kernel(key(), device), compile(key(), arch).
   const KernelKey& key() const { return key_; }
 
   // Enqueues a launch on a GPU; on the SIMT device, whose arrays lie there, runs it. A kernel

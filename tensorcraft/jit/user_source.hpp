@@ -29,7 +29,7 @@ const Rung& rung_of(UserSource source);
 // The text NVRTC compiles: the constants, the user's text as a header of its own, so that messages
 // have its lines, and one entry that takes all arguments in a struct.
 std::string entry_text(const UserSource& source, std::string_view arch);
-// The same for a host compiler: a function of the entry's name that takes the struct's address.
+// Likewise for a host compiler: a function of the entry's name that takes the struct's address.
 std::string host_text(const UserSource& source);
 // Every header that such a text reaches, the user's own text among them.
 std::shared_ptr<const HeaderSet> headers_of(const UserSource& source, std::string_view text);

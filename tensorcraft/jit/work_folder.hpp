@@ -25,7 +25,7 @@ class WorkFolder {
   // Runs a program there and keeps what it says. True if it says all is well; kind io if it cannot
   // be run.
   bool run(const std::vector<std::string>& command) const;
-  // What all of them said.
+  // Returns the output of all commands.
   std::string log() const { return read(".log"); }
 
  private:
