@@ -8,9 +8,9 @@
 
 namespace tensorcraft {
 
-// What a device is and can do. The CPU has a name and nothing else, the SIMT device emulates a
-// typical sm_90a; for CUDA devices every field comes from the driver, so nothing here depends on
-// the toolkit that built the library.
+// Describes a device and what it can do. The CPU has a name and nothing else, the SIMT device
+// emulates a typical sm_90a; for CUDA devices every field comes from the driver, so nothing here
+// depends on the toolkit that built the library.
 struct DeviceInfo {
   // 0 if it does not apply or the driver does not say; peaks are dense.
   Device device;
@@ -55,7 +55,7 @@ std::vector<std::string> known_architectures();
 Device default_device();
 void set_default_device(Device device);
 namespace cuda {
-// What an operator calls that runs on the CPU: warns once if default_device() fell back to it.
+// An operator that runs on the CPU calls this: it warns once if default_device() fell back to it.
 void warn_of_fallback() noexcept;
 }  // namespace cuda
 // Every usable device: cpu, the GPUs, then simt if it is in the build.

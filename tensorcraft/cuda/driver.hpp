@@ -88,7 +88,7 @@ bool usable() noexcept;
 // Throws for a status other than kSuccess: "cuMemAllocAsync: out of memory (2)", kind by status.
 void check(int status, std::string_view call,
            std::source_location where = std::source_location::current());
-// The same with a text of the caller's before the driver's.
+// Likewise with a text of the caller's before the driver's.
 [[noreturn]] void fail_with(std::string_view prefix, int status, std::source_location where);
 // For destructors: records a sticky error, logs, never throws.
 void report(int status, std::string_view call) noexcept;
@@ -201,7 +201,7 @@ const Driver* driver();
 const Driver& require_driver();
 // Why there is no usable driver or no GPU, its first line one of the exact messages; else empty.
 std::string driver_problem();
-// Of the driver that is open, as a test may put another one in its place; 0 before one is.
+// Numbers the driver that is open, as a test may put another one in its place; 0 before one is.
 uint64_t driver_number() noexcept;
 // As the driver reports it: 13000 for 13.0; 0 without a driver.
 int driver_version();

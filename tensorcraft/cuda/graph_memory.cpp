@@ -23,7 +23,8 @@ CUgraph_st* recorded_graph(const Driver& driver, StreamRef stream) {
   return status == kSuccess && state ? graph : nullptr;
 }
 
-// What a graph owns. An object that no graph took is destroyed too, and then does nothing.
+// A graph owns such an object. An object that no graph took is destroyed too, and then does
+// nothing.
 struct Owned {
   void (*release)(void*);
   void* what;

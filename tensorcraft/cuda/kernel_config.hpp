@@ -4,7 +4,7 @@
 
 struct CUstream_st;
 
-// What both ways to launch a kernel share: the library's through the driver and the launchers'
+// Both ways to launch a kernel share this: the library's through the driver and the launchers'
 // through the runtime. Nothing here needs the library.
 namespace tensorcraft {
 

@@ -38,7 +38,7 @@ class LoadedKernel {
   LoadedKernel(const LoadedKernel&) = delete;
   LoadedKernel& operator=(const LoadedKernel&) = delete;
 
-  // What the driver says of it; registers are those of one thread.
+  // The driver says this of the function; registers are those of one thread.
   CUfunc_st* handle() const { return function_; }
   int device() const { return device_; }
   int registers() const { return registers_; }

@@ -109,7 +109,7 @@ class LaunchKernel {
 
 // Throws "CUDA error: text" for a driver status other than success.
 void RuntimeDeviceCheck(int status, DebugInfo where = {});
-// The same for the first error that made CUDA unusable in this process, if there was one. There is
+// Likewise for the first error that made CUDA unusable in this process, if there was one. There is
 // no other to remember: a call that the driver refuses, a bad launch too, has thrown.
 void RuntimeDeviceCheck(DebugInfo where = {});
 

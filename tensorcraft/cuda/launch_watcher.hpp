@@ -9,7 +9,7 @@
 // How a layer above sees what is launched. As long as nobody watches, a launch costs one load more.
 namespace tensorcraft::cuda {
 
-// What is launched.
+// Describes a launch.
 struct LaunchNote {
   std::string_view what;         // the operator, or the name of a user's kernel; "graph"
   const void* kernel = nullptr;  // for name_of_kernel()

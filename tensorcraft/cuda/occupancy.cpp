@@ -9,7 +9,7 @@
 namespace tensorcraft {
 namespace {
 
-// The same on every architecture from SM 80 on.
+// These are the same on every architecture from SM 80 on.
 constexpr int kWarp = 32;
 constexpr int kPartitions = 4;               // of a multiprocessor, with registers of their own
 constexpr int kRegisterUnit = 256;           // registers of a warp come in these

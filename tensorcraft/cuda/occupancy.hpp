@@ -7,7 +7,7 @@
 
 namespace tensorcraft {
 
-// What one block of a kernel takes.
+// The resources that one block of a kernel takes.
 struct BlockUse {
   int threads = 0;          // of the block
   int registers = 0;        // of each thread

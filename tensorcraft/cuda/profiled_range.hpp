@@ -3,9 +3,9 @@
 
 namespace tensorcraft::cuda {
 
-// What a GPU does while one lives is seen by a profiler that waits for it, such as ncu and nsys
-// with the option that they do not profile from the start. Before its end the device must be
-// synchronised. Without a profiler it does nothing.
+// While one lives, a profiler that waits for it sees what a GPU does, such as ncu and nsys with the
+// option that they do not profile from the start. Before its end the device must be synchronised.
+// Without a profiler it does nothing.
 class ProfiledRange {
  public:
   explicit ProfiledRange(int device);

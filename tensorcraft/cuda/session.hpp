@@ -10,7 +10,7 @@
 #include <mutex>
 #include <string>
 
-// What the process knows from one driver. Internal to cuda/.
+// Keeps what the process knows from one driver. Internal to cuda/.
 namespace tensorcraft::cuda {
 
 struct DeviceSlot {

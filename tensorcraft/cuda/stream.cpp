@@ -21,7 +21,7 @@ struct CurrentStreams {
   ~CurrentStreams() { current_streams = nullptr; }
 };
 
-// What make_stream() asks of the constructor.
+// make_stream() gives the constructor the priority through this.
 thread_local int priority_of_next = 0;
 
 }  // namespace

@@ -26,7 +26,7 @@ class StreamRef {
     return StreamRef(static_cast<CUstream_st*>(nullptr), device);
   }
 
-  // What it was made of.
+  // These return what it was made of.
   CUstream_st* handle() const { return handle_; }
   int device() const { return device_; }
   // Waits until all work enqueued so far is done; throws what that work failed with.
@@ -82,7 +82,7 @@ class Event {
   ~Event();
   Event(Event&& other) noexcept;
   Event& operator=(Event&& other) noexcept;
-  // What it was made for.
+  // Returns the device that it was made for.
   Device device() const { return device_; }
   // The point that `stream` has been given work up to now; a second call moves it.
   void record(StreamRef stream);
@@ -107,7 +107,7 @@ class Event {
   // Makes the calling thread wait for it; kind timed_out if it takes longer, cancelled if the
   // thread is interrupted.
   void synchronize(int32_t value, const Timeout& timeout = {}) const;
-  // What it is now. Kind timed_out if a wait of a stream took too long.
+  // Returns its present value. Kind timed_out if a wait of a stream took too long.
   int32_t value() const;
 
  private:

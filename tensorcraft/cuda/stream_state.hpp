@@ -4,15 +4,16 @@
 
 #include <cstdint>
 
-// What an allocator has to know of streams.
+// Tells an allocator what it has to know of streams.
 namespace tensorcraft::cuda {
 struct Driver;
 
-// Of a stream, and of no other one as long as the process lives, whatever becomes of its handle. In
-// each thread the per-thread default stream is another one. Only one that no Stream owns has
-// another number while it `is_recorded`, that of its handle: the driver refuses to say who it is.
+// Returns a number that no other stream has as long as the process lives, whatever becomes of its
+// handle. In each thread the per-thread default stream is another one. Only one that no Stream owns
+// has another number while it `is_recorded`, that of its handle: the driver refuses to say who it
+// is.
 uint64_t stream_number(StreamRef stream, bool is_recorded);
-// Of the recording that the stream's work goes to, as unique; 0 if it runs.
+// Returns a number, as unique, of the recording that the stream's work goes to; 0 if it runs.
 uint64_t recording_number(StreamRef stream);
 
 // Is it a default stream, or one that a Stream owns? Those tell when they end.
@@ -29,10 +30,10 @@ void on_recording(void (*notice)(int device) noexcept);
 // this process records. So work that another library records there counts as running.
 bool launch_is_recorded(const Driver& driver, StreamRef stream);
 
-// What Graph calls.
+// Graph calls these.
 void recording_begins(int device) noexcept;
 void recording_ends() noexcept;
-// What Stream calls.
+// Stream calls these.
 void stream_begins(StreamRef stream);
 void stream_ends(StreamRef stream) noexcept;
 

@@ -17,7 +17,8 @@ constexpr int kErrorNotSupported = 801, kErrorCaptureUnsupported = 900;
 
 DevicePointer address(const void* pointer) { return reinterpret_cast<DevicePointer>(pointer); }
 
-// What the driver answers to a stream operation on memory; kErrorNotSupported if it has none.
+// Returns the driver's answer to a stream operation on memory; kErrorNotSupported if it has no such
+// operation.
 template <class Call>
 int ask(const Call& call, StreamRef stream, const void* at, uint32_t value, uint32_t flags) {
   if (!call.function) return kErrorNotSupported;

@@ -81,7 +81,7 @@ TensorMap encode_im2col(const Im2colTensor& windows, int device) {
   return map;
 }
 
-// What clear_small_tensor_bit() did stays.
+// The change that clear_small_tensor_bit() made stays.
 void replace_address(TensorMap& map, void* address, int device) {
   const DeviceGuard guard(device);  // the driver asks for a context
   const TensorMap before = map;

@@ -13,7 +13,7 @@ using L2Promotion = TiledTensor::L2Promotion;
 // Kind value, with the rule that is broken, before the driver is asked; float8 and int8 move as
 // bytes. `device` is the CUDA device whose copy engine will use the map.
 TensorMap encode_tiled(const TiledTensor& tensor, int device = 0);
-// The same of windows over images.
+// Likewise for windows over images.
 TensorMap encode_im2col(const Im2colTensor& tensor, int device = 0);
 // Makes it the map of a tensor elsewhere, at a multiple of 16 bytes, that is otherwise the same.
 void replace_address(TensorMap& map, void* address, int device);

@@ -7,7 +7,7 @@
 
 namespace tensorcraft::cuda {
 
-// What wait_flag_kernel is given: addresses as the device sees them, in the order of its text.
+// The params of wait_flag_kernel: addresses as the device sees them, in the order of its text.
 struct WaitKernelParams {
   const uint32_t* flag;
   const uint32_t* abort;  // null: nothing ends it early

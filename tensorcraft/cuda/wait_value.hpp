@@ -8,11 +8,11 @@
 
 namespace tensorcraft {
 
-// What a flag f must be for a wait for v to end: at_least is f - v >= 0 as a signed difference of
-// 32 bits, so a count may run over; and_bits is f & v != 0; nor_bits is ~(f | v) != 0.
+// A wait for v ends when its flag f meets this: at_least is f - v >= 0 as a signed difference of 32
+// bits, so a count may run over; and_bits is f & v != 0; nor_bits is ~(f | v) != 0.
 enum class WaitCondition : int { at_least, equal, and_bits, nor_bits };
 
-// What stream_wait_value() takes besides flag and value.
+// Arguments of stream_wait_value() besides flag and value.
 struct WaitValueOptions {
   // Whether the flag suffices, and who waits.
   WaitCondition condition = WaitCondition::at_least;

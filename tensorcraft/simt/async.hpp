@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-// What runs beside the threads of a cluster: copies in flight, the barriers that count them, the
+// These run beside the threads of a cluster: copies in flight, the barriers that count them, the
 // async proxy's view of shared memory. An operation takes effect some time between its issue and
 // the wait that orders it, as Options::timing says. Until then its destination holds all ones, so
 // that an early read shows it; shared memory that it reads must stay as it is.
@@ -37,7 +37,7 @@ struct MBarrier {
   const Thread* initialiser = nullptr;
   uint64_t image = 0;
   std::vector<Thread*> waiting;
-  // What the shadow files the knowledge of those under that arrive in this phase.
+  // The shadow files the knowledge of threads that arrive in this phase under this key.
   const void* phase_key() const { return reinterpret_cast<char*>(address) + (phase & 1); }
 };
 
@@ -107,8 +107,8 @@ struct BulkCopy {
   Known known;  // by the issuing thread
 };
 
-// What the async proxy knows of shared memory: the bytes as they were at the last fence, and what
-// it wrote itself.
+// Holds what the async proxy knows of shared memory: the bytes as they were at the last fence, and
+// what it wrote itself.
 class ProxyViews {
  public:
   explicit ProxyViews(size_t blocks) : views_(blocks) {}
@@ -186,7 +186,7 @@ class Async {
 Async& async();
 // The block whose shared memory holds these bytes; else a fault that names `what`.
 Block& block_of(const void* address, size_t bytes, const char* what, const Issue& issue);
-// The same place in the shared memory of block `rank`, which must run.
+// Returns the same place in the shared memory of block `rank`, which must run.
 void* in_block(const void* own, uint32_t rank, const Issue& issue);
 // When a thread exits: the cluster barrier may be complete.
 void leave_cluster_barrier(Async& async, const Thread& thread);

@@ -106,7 +106,7 @@ class Cluster {
   [[noreturn]] void fault(std::string text, const SourceLine* line = nullptr) {
     fault(*self_, std::move(text), line);
   }
-  // The same for what another thread did before.
+  // Likewise for what another thread did before.
   [[noreturn]] void fault(const Thread& thread, std::string text, const SourceLine* line);
 
   // Lets every other thread run before the caller goes on. If all threads do so again and again
@@ -129,7 +129,7 @@ class Cluster {
     for (const Static& s : statics_) visit(s.offset, s.bytes);
   }
 
-  // What runs beside the threads; made when first asked for.
+  // Returns what runs beside the threads; made when first asked for.
   Async& async();
   // Whether it is asked at each switch between threads.
   void set_asks_async(bool asks) { asks_async_ = asks; }

@@ -9,7 +9,7 @@ size_t number_of(const Async& a, const Thread& t) {
   return size_t(&t - a.cluster.threads().data());
 }
 
-// What the shadow files the knowledge of those under that arrive in this phase.
+// The shadow files the knowledge of threads that arrive in this phase under this key.
 const void* key(const ClusterBarrier& b, uint32_t phase) {
   return reinterpret_cast<const char*>(&b) + (phase & 1);
 }

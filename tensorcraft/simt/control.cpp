@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kFile = 65536;
 
-// What the compiler may give a thread if one block fills the register file.
+// Returns the registers that the compiler may give a thread if one block fills the register file.
 int registers_at_launch(int threads) { return std::min(255, kFile / threads) / 8 * 8; }
 
 struct Change {

@@ -23,7 +23,7 @@ namespace {
 
 namespace context = boost::context::detail;
 
-// What begin() needs and a jump cannot carry.
+// Holds what begin() needs and a jump cannot carry.
 struct Start {
   FiberEntry entry;
   void* argument;

@@ -22,7 +22,7 @@ using FiberEntry = void (*)(void* argument);
 void prepare_fiber(Fiber& fiber, FiberEntry entry, void* argument);
 // Suspends `from`, the running fiber, and runs `to`; returns when something switches back.
 void switch_fiber(Fiber& from, Fiber& to);
-// The same for a fiber that never runs again.
+// Switches likewise from a fiber that never runs again.
 void leave_fiber(Fiber& from, Fiber& to);
 
 // `count` stacks with a guard page below each, so that an overflow is a segmentation fault and not

@@ -24,7 +24,7 @@ std::string place(const MBarrier& b) {
               " of shared memory");
 }
 
-// What a thread does with a barrier comes after its initialisation, and the shadow checks that.
+// The shadow checks that a thread uses a barrier only after its initialisation.
 void see_use(const uint64_t* address, const Issue& issue) {
   shadow_read(address, sizeof(*address), issue.instruction);
 }

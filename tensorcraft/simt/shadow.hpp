@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-// What the race build knows of every byte of shared memory: who wrote it, who read it since, and
+// The race build knows this of every byte of shared memory: who wrote it, who read it since, and
 // what is ordered before what. Each thread has a vector clock; two accesses of which neither is
 // ordered before the other, and one writes, are a race whatever the schedule was.
 namespace tensorcraft::simt {
@@ -30,7 +30,7 @@ inline constexpr bool kRaceBuild = false;
 using Counts = std::vector<uint32_t>;
 using SharedCounts = std::shared_ptr<const Counts>;
 
-// What a thread, a barrier object or an asynchronous operation knows to have happened: all accesses
+// A thread, a barrier object or an asynchronous operation knows this to have happened: all accesses
 // up to these steps. `fenced` is the part that a fence.proxy.async made visible to the async proxy.
 struct Known {
   SharedCounts seen, fenced;
@@ -61,7 +61,7 @@ class Shadow {
 
   // Everything any of these threads did is ordered before everything each of them will do.
   void synchronise(std::span<Thread* const> threads);
-  // What the running thread did is ordered before what follows an acquire() of the same object.
+  // Orders what the running thread did before what follows an acquire() of the same object.
   void release(const void* object);
   void acquire(const void* object);
   void acquire(const Thread& thread, const void* object);

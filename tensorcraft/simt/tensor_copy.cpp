@@ -160,7 +160,7 @@ void each_run(const Box& box, const F& run) {
         }
 }
 
-// The same for the places of windows, one line after the other.
+// Likewise for the places of windows, one line after the other.
 template <class F>
 void each_run(const Windows& w, const F& run) {
   std::array<int64_t, 3> number = w.number;
@@ -187,7 +187,7 @@ void each_run(const Windows& w, const F& run) {
   }
 }
 
-// What elements outside the tensor become: 0, or on an H200 the NaN 0x7ff7 in each 16 bits.
+// Fills elements outside the tensor: with 0, or on an H200 the NaN 0x7ff7 in each 16 bits.
 void fill(const Box& box, std::byte* to, size_t bytes) {
   std::memset(to, 0, bytes);
   if (!box.tensor.nan_fill) return;
@@ -225,8 +225,8 @@ ReduceType reduce_type(DType dtype, const Issue& issue) {
   }
 }
 
-// What an H200 does not do as the copy that loads a box does: it takes a negative coordinate for an
-// illegal instruction, and at the end of dimension 0 it writes whole 16-byte units.
+// An H200 does not store a box as it loads one: it takes a negative coordinate for an illegal
+// instruction, and at the end of dimension 0 it writes whole 16-byte units.
 void check_written(const Issue& issue, const Box& box) {
   for (size_t d = 0; d < size_t(box.tensor.rank); ++d)
     if (box.at[d] < 0)

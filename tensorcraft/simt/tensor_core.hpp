@@ -22,7 +22,7 @@ constexpr double accumulation_error(WgmmaType type) {
   return terms * (element_bytes(type) == 1 ? 0x1p-13 : 0x1p-23);
 }
 
-// What an operand counts in the sum of magnitudes.
+// Returns what an operand counts in the sum of magnitudes.
 constexpr double aligned_magnitude(WgmmaType type, double operand) {
   const double magnitude = operand < 0 ? -operand : operand;
   const bool five_bits = type == WgmmaType::f16 || type == WgmmaType::e5m2;  // of exponent

@@ -11,7 +11,7 @@ namespace tensorcraft::simt {
 // value if one is broken.
 TensorMap encode_tiled(const TiledTensor& tensor);
 TensorMap encode_im2col(const Im2colTensor& tensor);
-// What encode_tiled() or encode_im2col() put in; none if it came from elsewhere.
+// These return what encode_tiled() or encode_im2col() put in; none if it came from elsewhere.
 std::optional<TiledTensor> decode_tiled(const TensorMap& map);
 std::optional<Im2colTensor> decode_im2col(const TensorMap& map);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What code compiled with -fsanitize=thread calls at each access of memory. In the race build these
-// take the place of the compiler's own library and feed the shadow map; accesses to anything but
-// shared memory are of no interest.
+// Code compiled with -fsanitize=thread calls these functions at each access of memory. In the race
+// build these take the place of the compiler's own library and feed the shadow map; accesses to
+// anything but shared memory are of no interest.
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/simt/cluster.hpp"
 #include "tensorcraft/simt/shadow.hpp"

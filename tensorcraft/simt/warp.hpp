@@ -6,7 +6,7 @@
 
 namespace tensorcraft::simt {
 
-// What each lane of a warp passed to a warp-wide instruction; null for lanes that take no part.
+// Each lane of a warp passes one to a warp-wide instruction; null for lanes that take no part.
 using LaneArguments = std::array<void*, 32>;
 
 // An instruction that lanes of a warp execute together: each passes its own argument, the last to

@@ -41,7 +41,7 @@ struct GroupInstruction {
   bool landed = false;
 };
 
-// What a lane passes.
+// The arguments of a lane.
 struct GroupLane {
   float* d = nullptr;
   const uint32_t* a = nullptr;

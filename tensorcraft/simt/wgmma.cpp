@@ -29,7 +29,7 @@ bool same(const GroupInstruction& x, const GroupInstruction& y) {
          x.b == y.b && x.accumulate == y.accumulate && x.a_in_registers == y.a_in_registers;
 }
 
-// What an instruction reads of shared memory, unit by unit; reported if it is outside.
+// Visits what an instruction reads of shared memory, unit by unit; reported if it is outside.
 template <class F>
 void each_unit(const GroupInstruction& i, const Block& block, const F& visit) {
   const auto operand = [&](uint64_t descriptor, Major major, int extent, WgmmaType type) {

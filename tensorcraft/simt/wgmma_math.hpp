@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-// What a wgmma.mma_async computes, without when: pure functions of memory and registers.
+// Computes the result of a wgmma.mma_async, without its timing: pure functions of memory and
+// registers.
 namespace tensorcraft::simt {
 
 // The place of the 16-byte unit (i, j) of an operand in shared memory. k-major: unit j along k of
