@@ -97,7 +97,7 @@ inline std::vector<Feasibility> validate_requirement_feasibility(
   return answers;
 }
 
-// What a product is part of. Gradients are out of scope.
+// Names the computation that a product is part of. Gradients are out of scope.
 enum class ComputeMode {
   STANDARD_DENSE,
   MOE_GROUPED,
@@ -112,7 +112,7 @@ constexpr std::string_view operator_of(ComputeMode mode) {
   return names[size_t(mode)];
 }
 
-// What products have to cover, as data.
+// Lists what products have to cover, as data.
 struct RequirementMatrix {
   // Each of these with each other.
   std::vector<PrecisionFormat> precisions;

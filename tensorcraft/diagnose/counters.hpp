@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-// What the counters of a GPU say of a kernel, as Nsight Compute's command `ncu` prints them.
+// Reads the counters of a GPU for a kernel, as Nsight Compute's command `ncu` prints them.
 namespace tensorcraft::diagnose {
 
-// Of one launch. A counter that a GPU or a version of ncu lacks is 0.
+// Describes one launch. A counter that a GPU or a version of ncu lacks is 0.
 struct KernelCounters {
   std::string kernel;       // its name
   std::string grid, block;  // as ncu writes them: "(132, 1, 1)"
@@ -28,7 +28,7 @@ struct KernelCounters {
   std::vector<Stall> stalls = {};  // the largest first
 };
 
-// What a kernel is held up by.
+// Names what holds a kernel up.
 enum class Bound { dram, l2, l1, arithmetic, few_blocks, latency };
 // "dram", "few_blocks", ...
 std::string_view to_string(Bound bound);
@@ -53,7 +53,7 @@ std::vector<std::string> ncu_command(const std::string& ncu, const std::string& 
 // ncu on a search path ("/usr/bin:/bin"), else where the toolkit and Nsight Compute install it,
 // the newest first.
 std::optional<std::string> find_ncu(std::string_view search_path);
-// The same of this process, or kind not_found with how to get it.
+// Likewise for this process, or kind not_found with how to get it.
 std::string require_ncu();
 
 }  // namespace tensorcraft::diagnose

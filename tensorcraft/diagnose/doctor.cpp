@@ -32,7 +32,7 @@ constexpr size_t kLeastFreeBytes = 64 * kMiB;  // a few hundred kernels
 // 12.0 to 12.2 refuse the text of every kernel, 12.3 and 12.4 that of wgmma.
 constexpr cuda::NvrtcVersion kOldestNvrtc{12, 5};
 
-// What the checks share: facts that several of them need.
+// The checks share these facts, which several of them need.
 struct Patient {
   const DoctorOptions& options;
   bool has_config = false;

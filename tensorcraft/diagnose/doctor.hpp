@@ -20,7 +20,7 @@ struct DoctorCheck {
   std::string fix;                         // one line; empty if nothing is to be done
 };
 
-// What the program that asks knows and wants.
+// The program that asks says here what it knows and wants.
 struct DoctorOptions {
   // A machine without a usable GPU is healthy, with warnings, unless one is required.
   bool require_gpu = false;

@@ -48,7 +48,7 @@ bool read_until(int file, std::chrono::steady_clock::time_point end, std::string
   }
 }
 
-// What an interpreter says; nullopt if it cannot be started.
+// Returns what an interpreter says; nullopt if it cannot be started.
 std::optional<Answer> ask(const std::string& interpreter) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;

@@ -19,7 +19,8 @@ struct RequestText {
   std::string dtype = "float32";  // of every array that names none
   // "NAME=VALUE"; of an array option the value is a shape, of named arguments "g,u,b=0.5".
   std::vector<std::string> options;
-  // Of the first outputs, if they lie elsewhere than in an allocation of their own: "4096x512/520".
+  // Describes the first outputs, if they lie elsewhere than in an allocation of their own:
+  // "4096x512/520".
   std::vector<std::string> outputs;
   std::string variant;  // empty: choose
 };
@@ -40,11 +41,11 @@ class Request {
 
   // The operator that is asked about.
   const op::Operator& op() const { return op_; }
-  // What the call is made of, for a caller who has memory for it.
+  // These return the parts of the call, for a caller who has memory for it.
   const std::vector<TensorView>& inputs() const { return inputs_; }
   const std::vector<TensorView>& outputs() const { return outputs_; }
   const std::vector<op::Value>& options() const { return options_; }
-  // What the call would run and why. Kind value for an unknown variant.
+  // Returns what the call would run and why. Kind value for an unknown variant.
   op::Explanation explain() const;
 
  private:

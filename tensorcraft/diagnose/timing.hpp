@@ -46,7 +46,7 @@ class Timed {
 std::unique_ptr<Timed> make_timed(Call call, Rotation& rotation, Method method, StreamRef stream,
                                   double rough);
 
-// Of several runs, in the unit that they have.
+// Summarises several runs, in the unit that they have.
 struct Times {
   // The middle one, and those with a tenth of the runs below and above them.
   double median = 0, p10 = 0, p90 = 0;
@@ -54,11 +54,12 @@ struct Times {
 // All 0 without a run.
 Times times_of(std::vector<double> runs);
 
-// What a kernel reaches.
+// The speed that a kernel reaches.
 struct KernelProfile {
   // Microseconds of a call: the middle run, and those with a tenth of the runs below and above.
   double median_us = 0, p10_us = 0, p90_us = 0;
-  // Of the call's work in its middle time: 10^12 operations, and 10^9 bytes, a second.
+  // These are rates of the call's work in its middle time: 10^12 operations, and 10^9 bytes, per
+  // second.
   double achieved_tflops = 0, achieved_gbs = 0;
 };
 

@@ -247,7 +247,7 @@ std::vector<jit::KernelKey> tuning_kernels(const op::Operator& op, const TuningA
 
 namespace {
 
-// What is asked about a call before it is tuned.
+// Holds what is asked about a call before it is tuned.
 struct Question {
   op::TuningKey key;
   TuningProblem problem;

@@ -30,7 +30,7 @@ struct TuneSettings {
   AdaptivePerformanceTuner::Say say = {};  // what the tuner says
 };
 
-// What a session found.
+// The result of a session.
 struct TuneReport {
   op::TunedRow row;       // as the database has it
   TuningCandidate model;  // what the cost model chooses

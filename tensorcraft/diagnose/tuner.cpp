@@ -155,8 +155,8 @@ bool AdaptivePerformanceTuner::tune_iteration() {
   return true;
 }
 
-// What is kept must be faster than the model's choice when both run in turns: a candidate that was
-// lucky once is not.
+// A candidate is kept only if it is faster than the model's choice when both run in turns: one that
+// was lucky once is not.
 void AdaptivePerformanceTuner::finish() {
   is_over_ = true;
   has_converged_ = end_ == kConverged;

@@ -17,11 +17,11 @@ struct TuningCandidate {
 // "split_k tile_m=64, tile_n=128".
 std::string to_string(const TuningCandidate& candidate);
 
-// What is tuned.
+// Describes what is tuned.
 struct TuningProblem {
   std::string name;  // "4096x4096x4096": M, N and K of a product, else the shape of the result
   double flops = 0;  // of a call
-  // What the cost model chooses, then the others, those that it expects most of first.
+  // The cost model's choice comes first, then the others, those that it expects most of first.
   std::vector<TuningCandidate> candidates;
 };
 
@@ -32,8 +32,8 @@ struct TuningRules {
   int fewest_iterations = 10;  // before it may converge
   int stable_iterations = 5;   // without an improvement, and it has converged
   double improvement = 0.01;   // the least share of the best time that is one
-  // Of the model's time, that another must gain to be kept: what power leaves of a GPU's clocks
-  // changes which of two nearly equal tiles is faster.
+  // Another candidate must gain this share of the model's time to be kept: what power leaves of a
+  // GPU's clocks changes which of two nearly equal tiles is faster.
   double least_gain = 0.02;
   int most_iterations = 50;   // it stops
   int most_random = 20;       // configurations after the grid, and it stops
@@ -76,10 +76,11 @@ class AdaptivePerformanceTuner {
   // performance: X TFLOPS" is said, or why it stopped.
   bool tune_iteration();
 
-  // What it measures next unless the session ends before, in that order, up to `most` candidates.
+  // Returns what it measures next unless the session ends before, in that order, up to `most`
+  // candidates.
   std::vector<TuningCandidate> upcoming(size_t most) const;
 
-  // Those of earlier sessions too, in their order.
+  // Returns those of earlier sessions too, in their order.
   const std::vector<TuningIteration>& iterations() const { return iterations_; }
   bool is_over() const { return is_over_; }  // for whatever reason
   // Whether it is over as the best did not improve any more.
@@ -93,7 +94,7 @@ class AdaptivePerformanceTuner {
   const TuningCandidate& best() const;
   double best_us() const { return best_us_; }    // of a call
   double model_us() const { return model_us_; }  // the same of the model's choice
-  // Of the best; 0 if nothing ran.
+  // Returns the rate of the best; 0 if nothing ran.
   double best_tflops() const { return best_us_ > 0 ? problem_.flops / best_us_ / 1e6 : 0; }
   // A guess of how long the session takes from now on, at most what is left of its time.
   double seconds_left() const;

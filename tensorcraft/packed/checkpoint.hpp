@@ -8,11 +8,11 @@ namespace tensorcraft {
 // ("gptq"), or that code ("gptq_v2").
 enum class GptqZeros : int { minus_one, plain };
 
-// What pack_weight_from_gptq() takes besides arrays that it needs.
+// Arguments of pack_weight_from_gptq() besides the arrays that it needs.
 struct GptqOptions {
   // int32 (k,): the group of each row of W. Only rows in the order of their groups are taken.
   std::optional<TensorView> g_idx = {};
-  // What the checkpoint says, checked: -1 is one group for a column, 0 what scales say.
+  // The checkpoint's own group, checked: -1 is one group for a column, 0 what scales say.
   int64_t group = 0;
   GptqZeros zeros = GptqZeros::minus_one;
 };
@@ -28,7 +28,7 @@ struct GptqOptions {
 PackedWeight pack_weight_from_gptq(const TensorView& qweight, const TensorView& qzeros,
                                    const TensorView& scales, const GptqOptions& options = {});
 
-// The same from the form that AWQ programs write:
+// Likewise from the form that AWQ programs write:
 //   qweight  int32 (k, n / 8): a word has 8 columns, from the lowest bits on 0 2 4 6 1 3 5 7
 //   qzeros   int32 (groups, n / 8), likewise
 //   scales   (groups, n): float16, bfloat16 or float32

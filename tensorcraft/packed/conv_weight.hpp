@@ -12,7 +12,7 @@ class PackedConvWeight {
  public:
   // (filters, rows, columns, channels / groups), contiguous.
   const Tensor& filters() const { return *filters_; }
-  // The same memory as conv2d() takes it in that layout.
+  // Returns the same memory as conv2d() takes it in that layout.
   TensorView view(ImageLayout layout) const;
   DType dtype() const { return filters_->dtype(); }
   Device device() const { return filters_->device(); }

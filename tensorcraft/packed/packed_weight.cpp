@@ -40,7 +40,7 @@ float amax(const float* values, int64_t count) {
   return most;
 }
 
-// What a group of int4 or e2m1 codes is packed by: the step between codes, and where they begin.
+// A group of int4 or e2m1 codes is packed by a fit: the step between codes, and where they begin.
 struct Fit {
   float factor;
   float low = 0;  // of zero points

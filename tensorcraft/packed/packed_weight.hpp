@@ -21,7 +21,7 @@ enum class PackedFormat : int { int4, mxfp4, nvfp4 };
 // Its name: "int4".
 std::string_view to_string(PackedFormat format);
 
-// Of int4, what a group has besides its scale, so that its weights may lie to one side of 0.
+// A group of int4 may have this besides its scale, so that its weights may lie to one side of 0.
 //   none
 //   integer   the code that means 0, a byte: (code - zero) * scale, scale (max - min) / 15 of the
 //             group and 0, zero -min / scale
@@ -31,7 +31,7 @@ std::string_view to_string(PackedFormat format);
 //             element by more than 1/16 of a level, else to float32
 enum class ZeroPoints : int { none, integer, floating };
 
-// What pack_weight() takes besides the weight.
+// Arguments of pack_weight() besides the weight.
 struct PackWeightOptions {
   PackedFormat format = PackedFormat::int4;  // of codes and scales
   int64_t group = 0;  // neighbours along k that share a scale; 0: that of the format
@@ -41,11 +41,12 @@ struct PackWeightOptions {
 // A matrix (k, n) of 4 bits an element, the second operand of products. Copies share its memory.
 class PackedWeight {
  public:
-  // Of another program: as packed_gemm() takes them; kind value if they do not fit each other.
+  // Takes the parts from another program: as packed_gemm() takes them; kind value if they do not
+  // fit each other.
   PackedWeight(Tensor codes, Tensor scales, std::optional<Tensor> zeros = std::nullopt,
                float tensor_scale = 1);
 
-  // What it is made of: codes (n, k / 2), scales (n, k / group), zeros like scales or none.
+  // These return its parts: codes (n, k / 2), scales (n, k / group), zeros like scales or none.
   const Tensor& codes() const { return parts_->codes; }
   const Tensor& scales() const { return parts_->scales; }
   const std::optional<Tensor>& zeros() const { return parts_->zeros; }

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-// What holds of every sparse matrix, checked once. Not installed.
+// Checks once what holds of every sparse matrix. Not installed.
 namespace tensorcraft::sparse {
 
 // The arrays of a matrix by one of its axes, and who keeps them.
@@ -14,7 +14,7 @@ struct Arrays {
   std::shared_ptr<const void> owner;
 };
 
-// What was found of the lengths along the axis.
+// Says what was found of the lengths along the axis.
 struct Facts {
   int64_t longest, empty;
 };
@@ -29,8 +29,9 @@ Arrays contiguous(Arrays arrays, bool is_csr);
 // count.
 Facts facts_of(const Arrays& arrays, int64_t other);
 
-// The same of any arrays; kind value, with the row and the index, for what a matrix is not. Indices
-// that follow themselves are an error, or with `sums` become one element, in new arrays.
+// Returns the facts of any arrays; kind value, with the row and the index, for what a matrix is
+// not. Indices that follow themselves are an error, or with `sums` become one element, in new
+// arrays.
 Facts checked(Arrays& arrays, int64_t size, int64_t other, bool is_csr, bool sums);
 
 }  // namespace tensorcraft::sparse

@@ -45,7 +45,7 @@ sparse::Arrays owned(Tensor data, Tensor indices, Tensor indptr) {
   return {(*all)[0], (*all)[1], (*all)[2], all};
 }
 
-// The same by the other axis, of which `other` is the size.
+// Converts a matrix to the other axis, of which `other` is the size.
 Compressed converted(const Compressed& from, int64_t other) {
   const sparse::Arrays& a = from.arrays;
   CsrArrays made = csr_transpose(a.data, a.indices, a.indptr, {.cols = other});

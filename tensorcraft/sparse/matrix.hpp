@@ -13,7 +13,7 @@ namespace tensorcraft {
 // By which axis a matrix is compressed: rows or columns.
 enum class SparseFormat : int { csr, csc };
 
-// What a product knows of a matrix, of its rows.
+// A product knows this of the rows of a matrix.
 struct SparseAnalysis {
   // How many there are, and how many elements they store.
   int64_t rows = 0, stored = 0;
@@ -43,7 +43,7 @@ class SparseMatrix {
                           const SparseOptions& options = {});
   static SparseMatrix csc(Tensor data, Tensor indices, Tensor indptr, int64_t rows, int64_t cols,
                           const SparseOptions& options = {});
-  // The same of arrays that `owner` keeps; what is not contiguous is copied.
+  // Likewise from arrays that `owner` keeps; what is not contiguous is copied.
   static SparseMatrix of(SparseFormat format, const TensorView& data, const TensorView& indices,
                          const TensorView& indptr, int64_t rows, int64_t cols,
                          std::shared_ptr<const void> owner, const SparseOptions& options = {});
@@ -52,7 +52,7 @@ class SparseMatrix {
                                  DType index_dtype = DType::int32,
                                  std::source_location where = std::source_location::current());
 
-  // What it is. The arrays are those of its format; they live as long as any copy.
+  // These describe the matrix. The arrays are those of its format; they live as long as any copy.
   SparseFormat format() const;
   int64_t rows() const;
   int64_t cols() const;
@@ -63,14 +63,14 @@ class SparseMatrix {
   const TensorView& data() const;
   const TensorView& indices() const;
   const TensorView& indptr() const;
-  // Of the rows, by which products choose. Of a csc matrix it converts, once.
+  // Describes the rows, by which products choose. A csc matrix is converted for it, once.
   const SparseAnalysis& analysis() const;
-  // What spmv() takes as `starts`; of the rows.
+  // Returns the `starts` of the rows that spmv() takes.
   TensorView starts() const;
 
   // The transposed matrix, which shares the arrays: of csr it is csc.
   SparseMatrix transpose() const;
-  // The same matrix in a format; converted once, and kept.
+  // These return the same matrix in a format; converted once, and kept.
   SparseMatrix to_csr() const;
   SparseMatrix to_csc() const;
   Tensor to_dense() const;
