@@ -48,7 +48,7 @@ RowMap tokens_map(const std::optional<TensorView>& t) {
   return op::element_map(t->select(t->rank() - 1, 0).select(t->rank() - 2, 0));
 }
 
-// Of the scales of each token and head; one number has no rows.
+// Maps the scales of each token and head; one number has no rows.
 RowMap scales_map(const std::optional<TensorView>& scale) {
   if (!scale || scale->rank() == 0 || scale->size() == 0) return {};
   return op::element_map(scale->select(scale->rank() - 1, 0));
@@ -285,7 +285,7 @@ Problem check(const op::Call<Options>& call) {
           o.eps};
 }
 
-// Of the caches only the rows of the tokens move, unless they are copied.
+// Only the rows of the tokens move in the caches, unless these are copied.
 op::Cost cost(const Problem& q) {
   const double tokens = double(q.k.size() + q.v.size());
   op::Cost c{.bytes = tokens * double(dtype_bytes(q.k.dtype()) + dtype_bytes(q.k_cache.dtype())) +

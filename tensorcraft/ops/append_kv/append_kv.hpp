@@ -9,7 +9,7 @@
 
 namespace tensorcraft {
 
-// What append_kv() takes besides arrays that it needs.
+// Arguments of append_kv() besides the arrays that it needs.
 struct AppendKvOptions {
   // float32 [], or a number for each token and head, k's shape without head_dim: a code is k / it
   std::optional<TensorView> k_scale = {}, v_scale = {};
@@ -42,7 +42,7 @@ struct AppendKvOptions {
 void append_kv(const TensorView& k_cache_out, const TensorView& k_cache, const TensorView& v_cache,
                const TensorView& k, const TensorView& v, const TensorView& slots,
                const AppendKvOptions& options = {});
-// The same in place.
+// Writes likewise, but in place.
 void append_kv(const TensorView& k_cache, const TensorView& v_cache, const TensorView& k,
                const TensorView& v, const TensorView& slots, const AppendKvOptions& options = {});
 

@@ -63,7 +63,7 @@ void store(const TensorView& t, int64_t offset, int64_t step, const Float* x, in
   });
 }
 
-// What a call computes with Floats.
+// Computes a call with Floats.
 template <class Float>
 class Writer {
  public:
@@ -126,7 +126,7 @@ class Writer {
     }
   }
 
-  // Of the token that the thread is at.
+  // Holds the angles of the token that the thread is at.
   struct Angles {
     std::vector<Float> coses, sines;
   };

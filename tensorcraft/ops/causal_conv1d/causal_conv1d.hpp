@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What causal_conv1d() takes besides arrays that it needs.
+// Arguments of causal_conv1d() besides the arrays that it needs.
 struct CausalConv1dOptions {
   std::optional<TensorView> bias = {};  // [channels]
   bool silu = false;                    // the result is activated

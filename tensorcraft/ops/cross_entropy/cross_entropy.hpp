@@ -9,10 +9,10 @@
 
 namespace tensorcraft {
 
-// What becomes of the losses of all rows: their mean over those that count, their sum, or nothing.
+// Reduces the losses of all rows: to the mean of those that count, to the sum, or not at all.
 enum class LossReduction : int { mean, sum, none };
 
-// What cross_entropy() takes besides arrays that it needs.
+// Arguments of cross_entropy() besides the arrays that it needs.
 struct CrossEntropyOptions {
   int64_t ignore_index = -100;                    // rows with this target have no loss
   LossReduction reduction = LossReduction::mean;  // of the losses
@@ -23,11 +23,11 @@ struct CrossEntropyOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// What the allocating form returns.
+// The allocating form returns this.
 struct CrossEntropyResult {
   Tensor out;  // float32: a number, or one for each target
   Tensor lse;  // if return_lse, else empty
-  // What takes a tensor takes out.
+  // Converts to out, so the result can be passed as a tensor.
   operator TensorView() const { return out; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT

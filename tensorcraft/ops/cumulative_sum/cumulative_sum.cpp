@@ -35,7 +35,7 @@ constexpr Dtypes kDtypes = operation == Operation::sum ? kNumbers : kAll;
 
 DType own_dtype(DType x) { return is_floating(x) ? x : DType::int64; }
 
-// What a kernel computes in unless it is told another type; see Sums.
+// Returns the type in which a kernel computes unless it is told another; see Sums.
 DType kernel_result(const Problem& q) {
   const bool is_single = q.operation == Operation::float_prod;
   return is_single ? DType::float32 : own_dtype(q.x.dtype());
@@ -75,7 +75,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
           {dtype == DType::bool_ ? DType::uint8 : dtype}};
 }
 
-// What the segments of rows tell each other lies in a workspace.
+// The workspace holds what the segments of rows tell each other.
 void complete(op::Plan& plan, std::string_view, const Problem&, const DeviceInfo&) {
   const auto& p = plan.params_as<Params>(plan.first());
   plan.workspace_bytes = workspace_bytes(p);

@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What cumulative_sum() and cumulative_prod() take besides arrays that they need.
+// Arguments of cumulative_sum() and cumulative_prod() besides the arrays that they need.
 struct CumulativeSumOptions {
   std::optional<int64_t> axis = {};      // along which; may be left out for one dimension
   std::optional<DType> dtype = {};       // of the result; none: that of floats, int64 of integers
@@ -28,7 +28,7 @@ void cumulative_sum(const TensorView& out, const TensorView& x,
                     const CumulativeSumOptions& options = {});
 Tensor cumulative_sum(const TensorView& x, const CumulativeSumOptions& options = {});
 
-// The same of x[0] * ... * x[i]. Floats are multiplied from x[0] on, so that a product that
+// Computes x[0] * ... * x[i] likewise. Floats are multiplied from x[0] on, so that a product that
 // exceeds float32 stays infinite; integers and bool give int64, or are multiplied as float32 if
 // `dtype` is a float.
 void cumulative_prod(const TensorView& out, const TensorView& x,

@@ -61,7 +61,7 @@ const op::HostVariant<Problem> kHost[] = {
     {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
-// What a call's shapes say, before there is an output.
+// Holds what follows from a call's shapes, before there is an output.
 struct Shapes {
   TensorView x, depthwise, pointwise;
   op::Window window;

@@ -10,7 +10,7 @@
 
 namespace tensorcraft {
 
-// What depthwise_separable_conv2d() takes besides arrays that it needs.
+// Arguments of depthwise_separable_conv2d() besides the arrays that it needs.
 struct DepthwiseSeparableConv2dOptions {
   std::optional<TensorView> depthwise_bias = {};  // [channels], added between the convolutions
   std::optional<TensorView> bias = {};            // [filters], added to each channel of the result

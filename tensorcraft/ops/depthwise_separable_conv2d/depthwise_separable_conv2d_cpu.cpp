@@ -32,7 +32,7 @@ std::vector<float> floats_of(const std::optional<TensorView>& t) {
   return all;
 }
 
-// What all threads read of a call.
+// All threads of a call share one and only read it.
 class Separable {
  public:
   explicit Separable(const Problem& q)

@@ -6,13 +6,13 @@
 
 #include <utility>
 
-// What the files share that define operators.
+// The files that define operators share these.
 namespace tensorcraft::kernel::elementwise {
 
 // Bytes of a tensor if elements that broadcast axes share are read once.
 double distinct_bytes(const TensorView& t);
 
-// What every operator has that is an expression.
+// Every operator that is an expression has these.
 const op::Ladder<ExpressionProblem>& expression_ladder();
 std::span<const op::HostVariant<ExpressionProblem>> expression_host();
 op::Cost expression_cost(const ExpressionProblem& q);
@@ -32,7 +32,7 @@ Dims broadcast_shape(std::string_view op, std::span<const TensorView> inputs,
   return shape;
 }
 
-// What the registry lists besides the operators of elementwise.cpp.
+// The registry lists these besides the operators of elementwise.cpp.
 op::OperatorList expression_operators();  // elementwise()
 op::OperatorList function_operators();    // those that are an expression of one function
 

@@ -10,14 +10,14 @@
 
 namespace tensorcraft {
 
-// What operators without options of their own take.
+// Operators without options of their own take these.
 struct ElementwiseOptions {
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same with those of leaky_relu().
+// Adds the option of leaky_relu() to ElementwiseOptions.
 struct LeakyReluOptions {
   float alpha = 0.01f;                   // slope below zero
   std::string_view variant = {};         // by name; empty: the best that accepts
@@ -25,7 +25,7 @@ struct LeakyReluOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same with those of elu().
+// Adds the option of elu() to ElementwiseOptions.
 struct EluOptions {
   float alpha = 1.0f;                    // minus the limit far below zero
   std::string_view variant = {};         // by name; empty: the best that accepts
@@ -33,7 +33,7 @@ struct EluOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same with those of swish().
+// Adds the option of swish() to ElementwiseOptions.
 struct SwishOptions {
   float beta = 1.0f;                     // factor of x in the sigmoid
   std::string_view variant = {};         // by name; empty: the best that accepts
@@ -41,7 +41,7 @@ struct SwishOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same with those of clip(), whose result without a bound is a copy.
+// Adds the bounds of clip() to ElementwiseOptions; without a bound its result is a copy.
 struct ClipOptions {
   std::optional<Number> min = {};        // lowest value
   std::optional<Number> max = {};        // highest value; below min it wins
@@ -50,7 +50,7 @@ struct ClipOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same with those of gelu().
+// Adds the option of gelu() to ElementwiseOptions.
 struct GeluOptions {
   GeluApproximation approximate = GeluApproximation::none;  // which formula
   std::string_view variant = {};                            // by name; empty: the best that accepts
@@ -58,7 +58,7 @@ struct GeluOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same with those of astype().
+// Adds the option of astype() to ElementwiseOptions.
 struct AstypeOptions {
   DType dtype = DType::float32;          // of the result
   std::string_view variant = {};         // by name; empty: the best that accepts
@@ -66,7 +66,7 @@ struct AstypeOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same with those of fill().
+// Adds the option of fill() to ElementwiseOptions.
 struct FillOptions {
   Number value = int64_t(0);             // of every element
   std::string_view variant = {};         // by name; empty: the best that accepts
@@ -114,8 +114,8 @@ Tensor floor_divide(const TensorView& a, const TensorView& b,
 void remainder(const TensorView& out, const TensorView& a, const TensorView& b,
                const ElementwiseOptions& options = {});
 Tensor remainder(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
-// Of floats: the angle of the point (b, a), sqrt(a a + b b), log(e^a + e^b), the size of a with the
-// sign of b, and the number beside a on the way to b in their common dtype.
+// Floats give these: the angle of the point (b, a), sqrt(a a + b b), log(e^a + e^b), the size of a
+// with the sign of b, and the number beside a on the way to b in their common dtype.
 void atan2(const TensorView& out, const TensorView& a, const TensorView& b,
            const ElementwiseOptions& options = {});
 Tensor atan2(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
@@ -131,8 +131,8 @@ Tensor copysign(const TensorView& a, const TensorView& b, const ElementwiseOptio
 void nextafter(const TensorView& out, const TensorView& a, const TensorView& b,
                const ElementwiseOptions& options = {});
 Tensor nextafter(const TensorView& a, const TensorView& b, const ElementwiseOptions& options = {});
-// Of integers bit by bit; the first three of bool too. A shift by all bits and more, or by less
-// than 0, leaves 0, or -1 to the right of a negative number.
+// These take integers bit by bit; the first three take bool too. A shift by all bits and more, or
+// by less than 0, leaves 0, or -1 to the right of a negative number.
 void bitwise_and(const TensorView& out, const TensorView& a, const TensorView& b,
                  const ElementwiseOptions& options = {});
 Tensor bitwise_and(const TensorView& a, const TensorView& b,
@@ -253,7 +253,7 @@ void acosh(const TensorView& out, const TensorView& x, const ElementwiseOptions&
 Tensor acosh(const TensorView& x, const ElementwiseOptions& options = {});
 void atanh(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor atanh(const TensorView& x, const ElementwiseOptions& options = {});
-// Of integers too: x itself, its sign as -1, 0 or 1, and x * x, which wraps.
+// These take integers too: x itself, its sign as -1, 0 or 1, and x * x, which wraps.
 void positive(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});
 Tensor positive(const TensorView& x, const ElementwiseOptions& options = {});
 void sign(const TensorView& out, const TensorView& x, const ElementwiseOptions& options = {});

@@ -52,7 +52,7 @@ op::RungCall<ExpressionParams, ExpressionGiven> expression_call(const Expression
   return {p, given, {}};
 }
 
-// What is compiled: the text of the program, or what interprets every program.
+// Chooses what is compiled: the text of the program, or what interprets every program.
 void complete(op::Plan& plan, std::string_view rung, const ExpressionProblem& q,
               const DeviceInfo&) {
   static const jit::Rung& interpreted = op::make_rung(
@@ -113,7 +113,7 @@ op::Cost expression_cost(const ExpressionProblem& q) {
 
 namespace {
 
-// What a call is besides its arrays.
+// Holds a call without its arrays.
 struct Request {
   std::string_view expression;
   op::NamedValues operands;

@@ -9,7 +9,7 @@
 
 namespace tensorcraft {
 
-// What elementwise() takes besides its operands.
+// Arguments of elementwise() besides its operands.
 struct ExpressionOptions {
   std::optional<DType> out_dtype = {};   // of the result; none: what the expression gives
   std::string_view variant = {};         // by name; empty: the best that accepts

@@ -33,7 +33,7 @@ const std::vector<op::Parameter> kAB = {{"a", "the first operand"}, {"b", "the s
 const std::vector<op::Parameter> kChoice = {
     {"condition", op::takes(op::kBool, "%")}, {"a", "where it holds"}, {"b", "elsewhere"}};
 
-// What an operator takes and gives by the form of its function.
+// The form of a function decides what its operator takes and gives.
 const std::vector<op::Parameter>& inputs_of(Form form) {
   return form == Form::where ? kChoice : max_arguments(form) == 1 ? kX : kAB;
 }

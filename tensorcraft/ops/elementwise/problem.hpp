@@ -22,7 +22,7 @@ struct Problem {
 void cpu(const Problem& q);
 void reference(const Problem& q);
 
-// What the interpreting kernel is given.
+// Returns the params of the interpreting kernel.
 InterpretedParams interpreted_params(const Program& program, const ExpressionParams& params);
 
 // The rungs of one program, as device text that is made at its first use and kept: programs that

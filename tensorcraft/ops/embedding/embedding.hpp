@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What embedding() takes besides arrays that it needs.
+// Arguments of embedding() besides the arrays that it needs.
 struct EmbeddingOptions {
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device

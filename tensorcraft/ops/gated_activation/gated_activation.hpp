@@ -9,14 +9,14 @@
 
 namespace tensorcraft {
 
-// What silu_and_mul() takes besides arrays that it needs.
+// Arguments of silu_and_mul() besides the arrays that it needs.
 struct SiluAndMulOptions {
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same with those of gelu_and_mul().
+// Arguments of gelu_and_mul() besides the arrays that it needs.
 struct GeluAndMulOptions {
   GeluApproximation approximate = GeluApproximation::none;  // which formula
   std::string_view variant = {};                            // by name; empty: the best that accepts

@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What take() takes besides arrays that it needs.
+// Arguments of take() besides the arrays that it needs.
 struct TakeOptions {
   std::optional<int64_t> axis = {};      // of x, from -rank; none: x has one dimension
   std::string_view variant = {};         // by name; empty: the best that accepts
@@ -16,7 +16,7 @@ struct TakeOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same for take_along_axis().
+// Arguments of take_along_axis() besides the arrays that it needs.
 struct TakeAlongAxisOptions {
   int64_t axis = -1;                     // of x, from -rank
   std::string_view variant = {};         // by name; empty: the best that accepts

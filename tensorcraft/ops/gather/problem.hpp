@@ -6,8 +6,8 @@
 
 namespace tensorcraft::kernel::gather {
 
-// What both operators become: x and indices have the shape of out, with strides of 0 along the axes
-// on which they do not depend, and an index adds x_step elements to the place of x.
+// Calls of both operators become this: x and indices have the shape of out, with strides of 0 along
+// the axes on which they do not depend, and an index adds x_step elements to the place of x.
 struct Problem {
   std::string_view op;
   TensorView out, x, indices;

@@ -23,7 +23,7 @@ enum class Precision : int { standard, tf32, three_tf32 };
 // by block are promoted.
 enum class Accumulation : int { promoted, fast };
 
-// What gemm() takes besides arrays that it needs.
+// Arguments of gemm() besides the arrays that it needs.
 struct GemmOptions {
   std::optional<TensorView> c = {};  // [..., m, n], dtype of the result; batch dimensions broadcast
   float alpha = 1;                   // of the product
@@ -38,8 +38,8 @@ struct GemmOptions {
   // dimensions lies as its operand does, so beside a transposed one it is transposed, as quantize()
   // gives it for the operand.
   std::optional<TensorView> a_scale = {}, b_scale = {};
-  // What means 0 in an int8 a or b, int32, in the shapes of scales of rows and columns. The product
-  // is that of a - a_zero and b - b_zero.
+  // These values mean 0 in an int8 a or b: int32, in the shapes of scales of rows and columns. The
+  // product is that of a - a_zero and b - b_zero.
   std::optional<TensorView> a_zero = {}, b_zero = {};
   Accumulation accumulation = Accumulation::promoted;  // of float8
   Gate gated = Gate::none;  // b is [..., k, 2 n], gates first: gate(left) right of a b
@@ -86,7 +86,7 @@ void gemm(const TensorView& out, const TensorView& a, const TensorView& b,
           const GemmOptions& options = {});
 Tensor gemm(const TensorView& a, const TensorView& b, const GemmOptions& options = {});
 
-// The same with an expression of the finished sum, x, in the language of elementwise():
+// Likewise with an expression of the finished sum, x, in the language of elementwise():
 //   gemm(a, b, "x * s + r", {{"s", s}, {"r", r}}, {.activation = Activation::gelu})
 // x is float32, and what the expression gives is rounded once to the dtype of out. Up to seven
 // arrays of any dtype broadcast to the shape of out. On a GPU the text is compiled into the kernel.

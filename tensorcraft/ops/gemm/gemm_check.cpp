@@ -42,7 +42,7 @@ DType product_dtype(const TensorView& a, std::optional<DType> wanted) {
 
 namespace {
 
-// What is one number, or one for each row, [m, 1], or column, [n].
+// Checks an operand that is one number, or one for each row, [m, 1], or column, [n].
 std::optional<TensorView> of_lines(std::string_view name, const std::optional<TensorView>& given,
                                    int rank, SymbolicSize& size, DType dtype) {
   if (!given) return {};
@@ -89,7 +89,8 @@ bool is_number(const std::optional<TensorView>& t) { return t && t->size() == 1;
 bool are_by_block(const std::optional<TensorView>& a, const std::optional<TensorView>& b,
                   const BlockCounts& count) {
   const bool a_blocks = has_shape(a, count.m, count.k) && !has_shape(a, count.m, 1);
-  // Of one block along k those of columns are of whole columns, unless a has one a row as well.
+  // With one block along k, scales of columns are of whole columns, unless a has one per row as
+  // well.
   const bool b_columns =
       has_shape(b, count.k, count.n) && (count.k > 1 || has_shape(a, count.m, 1));
   const bool b_blocks = b_columns || has_shape(b, count.k, count.squares);

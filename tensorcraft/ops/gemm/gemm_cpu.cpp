@@ -161,7 +161,7 @@ std::vector<float> floats_of(const TensorView& t) {
   return all;
 }
 
-// What follows the sums of a row of D, in place.
+// Applies what follows the sums of a row of D, in place.
 class FinishSums {
  public:
   explicit FinishSums(const Problem& q) : q_(q) {
@@ -270,7 +270,7 @@ class TakeZeros {
     if (!zero) return 0;
     return uint32_t(zero->data_as<const int32_t>()[zero->rank() ? i * zero->stride(0) : 0]);
   }
-  // Of the last axis of each entry's lines.
+  // Sums the last axis of each entry's lines.
   static std::vector<uint32_t> sums_of(const std::optional<TensorView>& needed,
                                        const TensorView& lines) {
     if (!needed) return {};
@@ -310,7 +310,7 @@ void multiply_apart(const Problem& q, const Tensor& sums, Multiply by) {
   });
 }
 
-// The same view with elements of float32, which are moved as they are.
+// Views the elements as float32, as which they are moved unchanged.
 TensorView as_floats(const TensorView& t) {
   return TensorView(t.writable_data(), DType::float32, t.shape(), t.strides(), t.device());
 }
@@ -319,7 +319,7 @@ float out_factor(const Problem& q) {
   return q.out_scale ? *q.out_scale->data_as<const float>() : 1;
 }
 
-// What is finished becomes codes of 8 bits.
+// Rounds finished sums to 8-bit values.
 void store_codes(const Problem& q, const Tensor& sums) {
   const host::CodeRows codes(q.d, {}, 1);
   const float factor = out_factor(q);

@@ -22,7 +22,8 @@ void check_dtypes(const GroupedOperands& call, std::string_view name, const Scal
   op::check_dtype(call.op, name, *t, {DType::float32});
 }
 
-// What scales may be: of rows of a, of columns or squares of b, along k one or as many as blocks.
+// Scales may have these shapes: of rows of a, of columns or squares of b, along k one or as many as
+// blocks.
 struct Shapes {
   Dims rows, row_blocks, columns, lying_columns, column_blocks, squares;
 };

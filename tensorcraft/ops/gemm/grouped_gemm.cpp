@@ -23,7 +23,7 @@ constexpr std::string_view kGroupedName = "grouped_gemm", kMaskedName = "masked_
 constexpr DType kDTypes[] = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
                              DType::float8_e5m2};
 
-// What both operators read of their options.
+// Names the operator that takes these options.
 template <class Options>
 constexpr std::string_view kNameOf = kGroupedName;
 template <>
@@ -103,7 +103,7 @@ Problem problem_of(const Options& o, const TensorView& d, const TensorView& a,
           .groups = std::nullopt};
 }
 
-// The same matrix for each group.
+// Repeats the matrix for each group.
 TensorView of_each(const TensorView& t, int64_t groups) {
   return t.at(t.data(), {groups, t.shape(0), t.shape(1)}, {0, t.stride(0), t.stride(1)});
 }

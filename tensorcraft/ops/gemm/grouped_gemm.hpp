@@ -11,7 +11,7 @@
 
 namespace tensorcraft {
 
-// What grouped_gemm() takes besides arrays that it needs.
+// Arguments of grouped_gemm() besides the arrays that it needs.
 struct GroupedGemmOptions {
   // One of them says which rows a group has; int32 or int64, on the device of a. The host does not
   // read them there.
@@ -36,7 +36,7 @@ struct GroupedGemmOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same for masked_gemm().
+// Arguments of masked_gemm() besides the arrays that it needs.
 struct MaskedGemmOptions {
   bool transpose_b = false;                  // b is (groups, n, k)
   Activation activation = Activation::none;  // of the sums

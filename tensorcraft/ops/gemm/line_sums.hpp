@@ -6,7 +6,7 @@
 
 namespace tensorcraft::kernel::gemm {
 
-// What Params say of the zero points of a call.
+// Returns the zero points of a call as Params hold them.
 ZeroPoints zero_points(const Problem& q);
 
 // Puts the step in front of the plan's main one that sums the lines of int8 operands with zero

@@ -28,8 +28,8 @@ struct op::Field<GemmConfig> {
 
 namespace tensorcraft::kernel::gemm {
 
-// What follows a finished sum, x, which is the first input of the program; the arrays are the
-// others, broadcast to d.
+// Follows a finished sum, x, which is the first input of the program; the arrays are the others,
+// broadcast to d.
 struct SumExpression {
   expression::Program program;
   std::vector<TensorView> arrays;
@@ -119,7 +119,7 @@ void onednn(const Problem& q);
 void cpu(const Problem& q);
 void reference(const Problem& q);
 
-// Those of grouped products.
+// Host variants of grouped products.
 void cpu_grouped(const Problem& q);
 void reference_grouped(const Problem& q);
 

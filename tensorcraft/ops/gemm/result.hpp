@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-// What the operators of this folder say of their result alike.
+// The operators of this folder describe their results alike with these.
 namespace tensorcraft::kernel::gemm {
 
 // The dtypes of results: that of a, float32, and of 16 bits if a is; of float8 the wider ones.

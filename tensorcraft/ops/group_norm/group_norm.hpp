@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What group_norm() takes besides arrays that it needs.
+// Arguments of group_norm() besides the arrays that it needs.
 struct GroupNormOptions {
   int64_t num_groups = 1;  // of neighbouring channels; divides their number
   // [channels], contiguous; both of one dtype, that of x or float32.

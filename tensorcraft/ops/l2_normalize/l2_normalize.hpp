@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What l2_normalize() takes besides arrays that it needs.
+// Arguments of l2_normalize() besides the arrays that it needs.
 struct L2NormalizeOptions {
   int64_t axis = -1;                     // whose elements together get length 1
   float eps = 1e-12f;                    // vectors shorter than this are divided by it

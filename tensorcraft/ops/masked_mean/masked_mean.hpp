@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What masked_mean() takes besides arrays that it needs.
+// Arguments of masked_mean() besides the arrays that it needs.
 struct MaskedMeanOptions {
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device

@@ -9,7 +9,7 @@
 
 namespace tensorcraft {
 
-// What merge_attention() takes besides arrays that it needs.
+// Arguments of merge_attention() besides the arrays that it needs.
 struct MergeAttentionOptions {
   // A further output, written if given: float32, shape of lse_a.
   std::optional<TensorView> lse = {};
@@ -18,10 +18,10 @@ struct MergeAttentionOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// What the allocating form returns.
+// The allocating form returns this.
 struct MergeAttentionResult {
   Tensor out, lse;  // shape and dtype of out_a; of lse_a
-  // What takes a tensor takes out.
+  // Converts to out, so the result can be passed as a tensor.
   operator TensorView() const { return out; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT

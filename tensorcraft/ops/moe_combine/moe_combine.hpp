@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What moe_combine() takes besides arrays that it needs.
+// Arguments of moe_combine() besides the arrays that it needs.
 struct MoeCombineOptions {
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device

@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What moe_sort() takes besides arrays that it needs.
+// Arguments of moe_sort() besides the arrays that it needs.
 struct MoeSortOptions {
   int64_t num_experts = 1;  // 1 to 1024
   int64_t align = 1;        // every group of rows begins at a multiple of it
@@ -20,7 +20,7 @@ struct MoeSortOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same for moe_permute().
+// Arguments of moe_permute() besides the arrays that it needs.
 struct MoePermuteOptions {
   int64_t num_experts = 1;  // 1 to 1024
   int64_t align = 1;        // every group of rows begins at a multiple of it
@@ -35,7 +35,7 @@ struct MoePermuteOptions {
 struct MoeSortResult {
   // int32: (num_experts + 1), (tokens, k) and (rows).
   Tensor offsets, row_map, sources;
-  // What takes a tensor takes offsets.
+  // Converts to offsets, so the result can be passed as a tensor.
   operator TensorView() const { return offsets; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(offsets); }  // NOLINT
@@ -45,7 +45,7 @@ struct MoeSortResult {
 struct MoePermuteResult {
   // (rows, hidden), dtype of x; the rest as in MoeSortResult.
   Tensor out, offsets, row_map, sources;
-  // What takes a tensor takes out.
+  // Converts to out, so the result can be passed as a tensor.
   operator TensorView() const { return out; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT

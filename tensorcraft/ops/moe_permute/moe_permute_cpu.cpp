@@ -34,7 +34,7 @@ std::vector<int32_t> sorted(const SortProblem& q) {
   return sources;
 }
 
-// The same by a stable sort of all ids.
+// Gives the same by a stable sort of all ids.
 std::vector<int32_t> sorted_exactly(const SortProblem& q) {
   const host::Elements ids(q.ids);
   std::vector<int32_t> order, sources;

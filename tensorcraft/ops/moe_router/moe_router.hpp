@@ -8,11 +8,10 @@
 
 namespace tensorcraft {
 
-// What a logit x becomes: e^x / sum(e^x) over all experts, 1 / (1 + e^-x), or
-// sqrt(log(1 + e^x)).
+// Turns a logit x into e^x / sum(e^x) over all experts, 1 / (1 + e^-x), or sqrt(log(1 + e^x)).
 enum class MoeScoring : int { softmax, sigmoid, sqrtsoftplus };
 
-// What moe_router() takes besides arrays that it needs.
+// Arguments of moe_router() besides the arrays that it needs.
 struct MoeRouterOptions {
   int64_t k = 1;                             // experts of a token: 1 to 16
   MoeScoring scoring = MoeScoring::softmax;  // what a logit becomes
@@ -31,7 +30,7 @@ struct MoeRouterOptions {
 // Both (tokens, k), an expert in each slot, the best first.
 struct MoeRouterResult {
   Tensor weights, ids;  // float32; int32
-  // What takes a tensor takes weights.
+  // Converts to weights, so the result can be passed as a tensor.
   operator TensorView() const { return weights; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(weights); }  // NOLINT

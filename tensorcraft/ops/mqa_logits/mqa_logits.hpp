@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What mqa_logits() takes besides arrays that it needs.
+// Arguments of mqa_logits() besides the arrays that it needs.
 struct MqaLogitsOptions {
   // float32, a number for each key, shape of k without head_dim: it multiplies the key's logits.
   std::optional<TensorView> k_scale = {};

@@ -217,7 +217,7 @@ op::Cost cost(const Problem& q) {
   return c;
 }
 
-// What the two say alike; `own` are the options that come first.
+// Defines what the two operators have in common; `own` are the options that come first.
 template <class Options>
 op::Definition<Problem, Options> definition(std::string_view summary, std::string_view details,
                                             std::vector<op::Option<Options>> own) {

@@ -10,7 +10,7 @@
 
 namespace tensorcraft {
 
-// What layer_norm() takes besides arrays that it needs.
+// Arguments of layer_norm() besides the arrays that it needs.
 struct LayerNormOptions {
   std::optional<TensorView> weight = {}, bias = {};  // [cols], contiguous; dtype of x or float32
   float eps = 1e-5f;                                 // added to the variance
@@ -29,10 +29,10 @@ struct LayerNormOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// Those not asked for are empty.
+// Tensors that were not asked for are empty.
 struct LayerNormResult {
   Tensor out, mean, rstd, residual_out, scales;  // as in LayerNormOptions
-  // What takes a tensor takes out.
+  // Converts to out, so the result can be passed as a tensor.
   operator TensorView() const { return out; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT
@@ -47,7 +47,7 @@ struct LayerNormResult {
 void layer_norm(const TensorView& out, const TensorView& x, const LayerNormOptions& options = {});
 LayerNormResult layer_norm(const TensorView& x, const LayerNormOptions& options = {});
 
-// What rms_norm() takes besides arrays that it needs.
+// Arguments of rms_norm() besides the arrays that it needs.
 struct RmsNormOptions {
   std::optional<TensorView> weight = {};    // [cols], contiguous; dtype of x or float32
   float eps = 1e-6f;                        // added to the mean of squares
@@ -64,10 +64,10 @@ struct RmsNormOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// Those not asked for are empty.
+// Tensors that were not asked for are empty.
 struct RmsNormResult {
   Tensor out, residual_out, scales;  // as in RmsNormOptions
-  // What takes a tensor takes out.
+  // Converts to out, so the result can be passed as a tensor.
   operator TensorView() const { return out; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT

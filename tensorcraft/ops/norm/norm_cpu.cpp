@@ -22,7 +22,7 @@ float subtract_mean(float* y, const float* h, int64_t n) {
   return mean + correction;
 }
 
-// Of values that are centered; those become h times `scale` less their mean.
+// Describes centered values, which are h times `scale` less their mean.
 struct RowStatistics {
   float mean, rstd, scale;
 };

@@ -39,7 +39,7 @@ constexpr std::string_view kZeros[] = {"codes", "offsets"};
 constexpr ConfigField kFields[] = {{"threads"}, {"tokens"},          {"row_tiles"},
                                    {"parts"},   {"groups", kGroups}, {"zeros", kZeros}};
 
-// What a format of e2m1 codes has; 0 for int4, which takes any.
+// Returns the group of a format of e2m1 codes; 0 for int4, which takes any.
 int group_of(DType scales) {
   return scales == DType::float8_e4m3fn ? 16 : scales == DType::uint8 ? 32 : 0;
 }

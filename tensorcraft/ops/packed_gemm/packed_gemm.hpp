@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What packed_gemm() takes besides arrays that it needs.
+// Arguments of packed_gemm() besides the arrays that it needs.
 struct PackedGemmOptions {
   // (n, k / group), of int4: uint8, the codes that mean 0; or of the dtype of scales, what code 0
   // means.

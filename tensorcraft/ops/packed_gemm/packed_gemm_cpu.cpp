@@ -88,7 +88,7 @@ TC_HOST_CLONES void unpack_rows(const Params& p, DType scales, int64_t first, in
 
 namespace {
 
-// What all rows of W meet.
+// All rows of W meet these operands.
 struct Operands {
   Params p;
   DType scales;

@@ -15,7 +15,7 @@ struct Margins {
   Dims after;   // elements after it
 };
 
-// What pad() takes.
+// Arguments of pad() besides x.
 struct PadOptions {
   Margins pad_width = {};                // elements before and after each axis, or every axis
   Number value = int64_t(0);             // of the new elements, converted as fill() does

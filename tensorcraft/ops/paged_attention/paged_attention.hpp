@@ -10,7 +10,7 @@
 
 namespace tensorcraft {
 
-// What paged_attention() takes besides arrays that it needs.
+// Arguments of paged_attention() besides the arrays that it needs.
 struct PagedAttentionOptions {
   // The registry's form of arguments that the functions take by position.
   std::optional<TensorView> v_cache = {}, block_tables = {}, lengths = {};
@@ -35,11 +35,11 @@ struct PagedAttentionOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// What the allocating form returns.
+// The allocating form returns this.
 struct PagedAttentionResult {
   Tensor out;  // shape of q but for head_dim, its dtype
   Tensor lse;  // if return_lse, else empty
-  // What takes a tensor takes out.
+  // Converts to out, so the result can be passed as a tensor.
   operator TensorView() const { return out; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT
@@ -52,14 +52,14 @@ struct PagedAttentionResult {
 // float8_e4m3fn or int8 codes that scales multiply; v may have a head_dim of its own. heads is a
 // multiple of heads_k. block_tables: int32 or int64 [batch, max_blocks]; lengths: int32 or int64
 // [batch], the keys in use. head_dim is at most 576, that of v 512. Any strides. Without v_cache,
-// latent attention: values are the first v_dim elements of keys.
-// What lies behind lengths, in other pages or in other entries of the table has no effect, NaN
-// included. A query that sees no key gives 0, and in lse -inf, or the sink; a token of no request
-// gives 0 and -inf. Scores and sums are float32. The bits of a request do not depend on what else
-// is in the batch. Blocks outside the cache are an error of kind index on a host device; a GPU
-// reads no such block. Lengths that a row of the table has no room for are an error of kind value
-// on a host device; a GPU takes them as its room. Read on the device, so that a captured graph
-// serves growing sequences: lengths, block_tables, cu_seqlens_q and scales.
+// latent attention: values are the first v_dim elements of keys. Contents behind lengths, in other
+// pages or in other entries of the table have no effect, NaN included. A query that sees no key
+// gives 0, and in lse -inf, or the sink; a token of no request gives 0 and -inf. Scores and sums
+// are float32. The bits of a request do not depend on what else is in the batch. Blocks outside the
+// cache are an error of kind index on a host device; a GPU reads no such block. Lengths that a row
+// of the table has no room for are an error of kind value on a host device; a GPU takes them as its
+// room. Read on the device, so that a captured graph serves growing sequences: lengths,
+// block_tables, cu_seqlens_q and scales.
 void paged_attention(const TensorView& out, const TensorView& q, const TensorView& k_cache,
                      const std::optional<TensorView>& v_cache, const TensorView& block_tables,
                      const TensorView& lengths, const PagedAttentionOptions& options = {});

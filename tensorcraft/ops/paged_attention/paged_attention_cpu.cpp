@@ -12,7 +12,7 @@
 namespace tensorcraft::kernel::paged_attention {
 namespace {
 
-// What a thread of the float variant takes at once: queries [first, first + queries) of request b,
+// A thread of the float variant takes this at once: queries [first, first + queries) of request b,
 // heads [head, head + heads), which share a head of the caches.
 struct Task {
   int64_t b;
@@ -79,7 +79,8 @@ class Walk {
   const Code* line_ = nullptr;  // of row 0 of the block; null until it is asked for
 };
 
-// What a row finds in some of its keys: values, each times e^(logit - top), and the sum of these.
+// Holds what a row finds in some of its keys: values, each times e^(logit - top), and the sum of
+// these.
 struct Share {
   float* numbers;  // top, sum, values
   int64_t dim;
@@ -342,7 +343,7 @@ std::vector<Piece> pieces_of(const Params& p, const std::vector<Task>& tasks) {
   return pieces;
 }
 
-// The same bits as compute_alone() of each task. Threads share the parts.
+// Gives the same bits as compute_alone() of each task. Threads share the parts.
 template <class T, class Code>
 void compute_parts(const Params& p, const std::vector<Piece>& pieces) {
   float* const shares =

@@ -21,7 +21,7 @@ const TensorView& first_of(const char* op, std::span<const TensorView> arrays) {
   return arrays[0];
 }
 
-// What all arrays share, and the shape they make.
+// Checks what all arrays share; returns the shape they make.
 Dims joined_shape(const char* op, std::span<const TensorView> arrays, int axis) {
   Dims shape = arrays[0].shape();
   shape[axis] = 0;

@@ -12,7 +12,7 @@
 // are those of copy().
 namespace tensorcraft {
 
-// What concat() and stack() take.
+// Arguments of concat() and stack() besides the arrays.
 struct JoinOptions {
   int64_t axis = 0;                      // of the result, from -rank
   std::string_view variant = {};         // of copy, by name; empty: the best that accepts
@@ -28,7 +28,7 @@ void concat(const TensorView& out, std::span<const TensorView> arrays,
             const JoinOptions& options = {});
 Tensor concat(std::span<const TensorView> arrays, const JoinOptions& options = {});
 
-// The same along a new axis of the result; all shapes equal.
+// Joins likewise along a new axis of the result; all shapes equal.
 void stack(const TensorView& out, std::span<const TensorView> arrays,
            const JoinOptions& options = {});
 Tensor stack(std::span<const TensorView> arrays, const JoinOptions& options = {});

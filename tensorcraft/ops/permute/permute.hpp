@@ -8,14 +8,14 @@
 
 namespace tensorcraft {
 
-// What copy() and transpose() take.
+// Arguments of copy() and transpose() besides x.
 struct MoveOptions {
   std::string_view variant = {};         // by name; empty: the best that accepts
   std::optional<StreamRef> stream = {};  // none: the thread's current one of the device
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// What permute_dims() takes.
+// Arguments of permute_dims() besides x.
 struct PermuteDimsOptions {
   std::optional<Dims> axes = {};         // each axis of x once, from -rank; none: in reverse
   std::string_view variant = {};         // by name; empty: the best that accepts
@@ -23,8 +23,8 @@ struct PermuteDimsOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same bits in another place: any dtype, any strides on both sides. out: shape and dtype of x;
-// may be x itself, and otherwise shares no memory with it.
+// Moves the same bits to another place: any dtype, any strides on both sides. out: shape and dtype
+// of x; may be x itself, and otherwise shares no memory with it.
 void copy(const TensorView& out, const TensorView& x, const MoveOptions& options = {});
 Tensor copy(const TensorView& x, const MoveOptions& options = {});
 

@@ -9,7 +9,7 @@
 
 namespace tensorcraft {
 
-// What max_pool2d() takes besides the images.
+// Arguments of max_pool2d() besides the images.
 struct MaxPool2dOptions {
   Dims window = {2};                       // taps, one number or rows and columns
   std::optional<Dims> stride = {};         // of the window; none: as long as it
@@ -21,7 +21,7 @@ struct MaxPool2dOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// What avg_pool2d() takes besides the images.
+// Arguments of avg_pool2d() besides the images.
 struct AvgPool2dOptions {
   Dims window = {2};                       // taps, one number or rows and columns
   std::optional<Dims> stride = {};         // of the window; none: as long as it

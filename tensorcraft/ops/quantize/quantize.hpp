@@ -10,7 +10,7 @@
 
 namespace tensorcraft {
 
-// What shares a scale: everything, a row of the last axis, or a block of 128 elements.
+// These elements share a scale: all, a row of the last axis, or a block of 128 elements.
 enum class QuantizeScheme : int { tensor, token, block };
 // A block is 128 elements of a row, or 128 x 128 of the last two axes, as weights have it.
 enum class BlockShape : int { row, square };
@@ -19,7 +19,7 @@ enum class BlockShape : int { row, square };
 // behind the last row are 0.
 enum class ScalesLayout : int { row, column };
 
-// What quantize() takes besides arrays that it needs.
+// Arguments of quantize() besides the arrays that it needs.
 struct QuantizeOptions {
   DType dtype = DType::float8_e4m3fn;              // float8_e4m3fn, float8_e5m2 or int8
   QuantizeScheme scheme = QuantizeScheme::tensor;  // what shares a scale
@@ -42,7 +42,7 @@ struct QuantizeResult {
   Tensor out;         // the codes, shape of x
   Tensor scales;      // float32
   Tensor zero_point;  // int32
-  // What takes a tensor takes out.
+  // Converts to out, so the result can be passed as a tensor.
   operator TensorView() const { return out; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT
@@ -57,7 +57,7 @@ struct QuantizeResult {
 void quantize(const TensorView& out, const TensorView& x, const QuantizeOptions& options = {});
 QuantizeResult quantize(const TensorView& x, const QuantizeOptions& options = {});
 
-// What dequantize() takes besides arrays that it needs.
+// Arguments of dequantize() besides the arrays that it needs.
 struct DequantizeOptions {
   DType dtype = DType::float32;                    // float32, float16 or bfloat16
   QuantizeScheme scheme = QuantizeScheme::tensor;  // as they were quantised

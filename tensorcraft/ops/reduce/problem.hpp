@@ -7,7 +7,7 @@
 
 namespace tensorcraft::kernel::reduce {
 
-// What every operator of this folder becomes: the axes of x are first the `kept` ones, which are
+// Every operator of this folder becomes this: the axes of x are first the `kept` ones, which are
 // those of out, then the reduced ones, whose elements count in row-major order.
 struct Problem {
   Operation operation;
@@ -24,7 +24,7 @@ struct Problem {
     for (int i = kept; i < x.rank(); ++i) n *= x.shape(i);
     return n;
   }
-  // What their squared deviations are divided by.
+  // Returns the divisor of their squared deviations.
   double divisor() const {
     const double n = double(length()) * double(repeats);
     return std::max(n - double(correction), 0.0) / double(repeats);
@@ -35,10 +35,10 @@ struct Problem {
 Problem make_problem(Operation operation, const TensorView& out, const TensorView& x,
                      unsigned reduced, float correction = 0);
 
-// What results are, unless a call asks for another dtype.
+// Returns the dtype of results, unless a call asks for another.
 DType own_dtype(Operation operation, DType x);
 
-// What every rung is given, with a row for each output.
+// Returns the params of every rung, with a row for each output.
 Nested<Params> params(const Problem& problem);
 
 // Host variants.

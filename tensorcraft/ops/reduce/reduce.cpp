@@ -35,7 +35,7 @@ constexpr std::string_view kName =
 constexpr ConfigField kFields[] = {
     {"operation", kNames}, {"threads"}, {"group"}, {"vector"}, {"unroll"}, {"nested"}, {"shared"}};
 
-// What looks for bits alone takes int8 as uint8; a bool may hold more than 0 and 1.
+// An operation that looks for bits alone takes int8 as uint8; a bool may hold more than 0 and 1.
 DType kernel_dtype(const Problem& q) {
   const DType dtype = q.x.dtype();
   const bool is_truth = q.operation == Operation::any || q.operation == Operation::all ||
@@ -135,7 +135,7 @@ float correction(const Options& o) {
     return 0;
 }
 
-// Of bools the sum counts those that are true, and the product says whether all are.
+// For bools the sum counts those that are true, and the product says whether all are.
 Operation performed(Operation operation, DType x, DType out) {
   const bool is_sum = operation == Operation::sum, is_product = operation == Operation::prod;
   if (x == DType::bool_ && is_sum) return Operation::count;

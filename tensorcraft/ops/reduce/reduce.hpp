@@ -9,7 +9,7 @@
 
 namespace tensorcraft {
 
-// What mean, max, min, count_nonzero, any and all take.
+// Arguments of mean, max, min, count_nonzero, any and all besides x.
 struct ReduceOptions {
   std::optional<Dims> axis = {};         // which axes go, in any order; none: all of them
   bool keepdims = false;                 // they stay, with size 1
@@ -18,7 +18,7 @@ struct ReduceOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same with those of sum() and prod().
+// Arguments of sum() and prod() besides x.
 struct SumOptions {
   std::optional<Dims> axis = {};         // which axes go, in any order; none: all of them
   bool keepdims = false;                 // they stay, with size 1
@@ -28,7 +28,7 @@ struct SumOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same with those of argmax() and argmin().
+// Arguments of argmax() and argmin() besides x.
 struct ArgmaxOptions {
   std::optional<int64_t> axis = {};      // none: the index into all elements, row-major
   bool keepdims = false;                 // the axis stays, with size 1
@@ -37,7 +37,7 @@ struct ArgmaxOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same with those of var() and std().
+// Arguments of var() and std() besides x.
 struct VarOptions {
   std::optional<Dims> axis = {};         // which axes go, in any order; none: all of them
   bool keepdims = false;                 // they stay, with size 1

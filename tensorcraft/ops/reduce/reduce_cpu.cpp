@@ -67,7 +67,7 @@ void multiply(typename R::State& s, const V* x, int64_t n) {
   for (; i < n; ++i) add_one<R>(s, x[i], i);
 }
 
-// Of up to kChunk elements, from the first one on. No sum exceeds the largest float unless the
+// Takes up to kChunk elements, from the first one on. No sum exceeds the largest float unless the
 // variance does.
 template <class R>
 typename R::State moments(const float* x, int64_t n) {

@@ -13,7 +13,7 @@ namespace tensorcraft {
 // Which elements of a head rotate together: i with i + D/2, or 2i with 2i + 1.
 enum class RopeStyle : int { Half, Interleaved };
 
-// What rope() takes besides arrays that it needs.
+// Arguments of rope() besides the arrays that it needs.
 struct RopeOptions {
   std::optional<TensorView> k = {};  // rotated in the same launch; shape of x but for the heads
   std::optional<TensorView> cos = {}, sin = {};  // [max_seq, D/2], dtype of x or float32; both
@@ -31,7 +31,7 @@ struct RopeOptions {
 // k_out is empty if no k was given.
 struct RopeResult {
   Tensor out, k_out;  // shapes of x and k
-  // What takes a tensor takes out.
+  // Converts to out, so the result can be passed as a tensor.
   operator TensorView() const { return out; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT
@@ -47,7 +47,7 @@ struct RopeResult {
 void rope(const TensorView& out, const TensorView& x, const RopeOptions& options = {});
 RopeResult rope(const TensorView& x, const RopeOptions& options = {});
 
-// What rope_cache() takes besides arrays that it needs.
+// Arguments of rope_cache() besides the arrays that it needs.
 struct RopeCacheOptions {
   int64_t dim = 0;                       // D, even
   float base = 10000.0f;                 // of the angles
@@ -57,8 +57,8 @@ struct RopeCacheOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// What rope() takes as cos and sin: out[0] and out[1] are [n, dim/2] for n positions, int32 or
-// int64; of positions 0, 1, ... n - 1 they serve every position below n.
+// Computes the cos and sin that rope() takes: out[0] and out[1] are [n, dim/2] for n positions,
+// int32 or int64; of positions 0, 1, ... n - 1 they serve every position below n.
 void rope_cache(const TensorView& out, const TensorView& positions,
                 const RopeCacheOptions& options);
 Tensor rope_cache(const TensorView& positions, const RopeCacheOptions& options);

@@ -9,8 +9,8 @@
 
 namespace tensorcraft {
 
-// What sample() takes besides logits. Each of the first six is a number, or a tensor on the device
-// of logits: of shape (), or with one number for each row. Rows count in row-major order.
+// Arguments of sample() besides logits. Each of the first six is a number, or a tensor on the
+// device of logits: of shape (), or with one number for each row. Rows count in row-major order.
 struct SampleOptions {
   NumberOrTensor temperature = 1.0;      // float32; 0: the largest logit
   NumberOrTensor top_k = {};             // int32 or int64: how many logits stay

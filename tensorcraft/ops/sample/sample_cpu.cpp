@@ -77,7 +77,7 @@ class RowSampler {
     return weight_of((value_of(parts_[c].order) - x_[i]) * settings_.scale);
   }
   uint64_t share(size_t c) const { return share_of(parts_[c], most_, settings_.scale); }
-  // Of what stays; the weight of all of it.
+  // Sums the weights of what stays; returns the weight of all of it.
   uint64_t sum_parts() {
     uint64_t total = 0;
     for (size_t c = 0; c < parts_.size(); ++c) {
@@ -143,7 +143,7 @@ class RowSampler {
 // Does a come before b if it has the lower index?
 bool comes_first(double a, double b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
 
-// What the document says, in double: a sort, the filters one after the other, two draws.
+// Follows the documentation in double: a sort, the filters one after the other, two draws.
 int64_t sampled(const std::vector<double>& x, const Problem& q, int64_t row) {
   const auto cols = int64_t(x.size());
   std::vector<int64_t> order(x.size());

@@ -8,10 +8,10 @@
 
 namespace tensorcraft {
 
-// What becomes of an update and what its place holds; none: the update takes the place.
+// Combines an update with what its place holds; none: the update takes the place.
 enum class ScatterReduction : int { none, add, multiply, max, min };
 
-// What scatter() takes besides arrays that it needs.
+// Arguments of scatter() besides the arrays that it needs.
 struct ScatterOptions {
   int64_t axis = -1;                                    // of x, from -rank
   ScatterReduction reduction = ScatterReduction::none;  // of updates that meet

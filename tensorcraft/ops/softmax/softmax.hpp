@@ -8,7 +8,7 @@
 
 namespace tensorcraft {
 
-// What softmax() and log_softmax() take besides arrays that they need.
+// Arguments of softmax() and log_softmax() besides the arrays that they need.
 struct SoftmaxOptions {
   int64_t axis = -1;                     // whose elements together sum to 1
   float scale = 1;                       // multiplies x first
@@ -18,7 +18,7 @@ struct SoftmaxOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same of logsumexp().
+// Arguments of logsumexp() besides the arrays that it needs.
 struct LogSumExpOptions {
   int64_t axis = -1;                     // whose elements are summed
   bool keepdims = false;                 // the axis stays, with one element

@@ -9,7 +9,7 @@
 
 namespace tensorcraft {
 
-// What spmm() takes besides arrays that it needs.
+// Arguments of spmm() besides the arrays that it needs.
 struct SpmmOptions {
   std::optional<TensorView> c = {};  // added, (rows, n)
   float alpha = 1;                   // factor of the product

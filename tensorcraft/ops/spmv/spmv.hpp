@@ -9,7 +9,7 @@
 
 namespace tensorcraft {
 
-// What spmv() takes besides arrays that it needs.
+// Arguments of spmv() besides the arrays that it needs.
 struct SpmvOptions {
   std::optional<TensorView> c = {};  // added, (rows)
   float alpha = 1;                   // factor of the product

@@ -9,7 +9,7 @@
 
 namespace tensorcraft {
 
-// What topk() takes besides arrays that it needs.
+// Arguments of topk() besides the arrays that it needs.
 struct TopkOptions {
   int64_t k = 1;      // how many: at most 64, and at most the elements along the axis
   int64_t axis = -1;  // along which elements compete
@@ -23,7 +23,7 @@ struct TopkOptions {
 // Both have the shape of x with k along the axis.
 struct TopkResult {
   Tensor out, indices;  // dtype of x; int64
-  // What takes a tensor takes out.
+  // Converts to out, so the result can be passed as a tensor.
   operator TensorView() const { return out; }  // NOLINT
   // Hands it over: Tensor y = ... takes the memory.
   operator Tensor() && { return std::move(out); }  // NOLINT

@@ -15,7 +15,7 @@ namespace {
 // Does a come before b if it has the lower index?
 bool comes_first(double a, double b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
 
-// The same tensor with its axis behind the others, so that rows count alike in all three.
+// Moves the axis behind the others, so that rows count alike in all three.
 host::Elements by_rows(const TensorView& t, int axis) {
   std::vector<int> axes;
   for (int i = 0; i < t.rank(); ++i)

@@ -60,7 +60,7 @@ const op::HostVariant<Problem> kHost[] = {
     {.name = "reference", .idea = "obvious loops over bytes", .run = reference},
 };
 
-// What all four caches share, and what both of a side do. Names are those of messages.
+// All four caches share these sizes, and both of a side share Strides. Names are those of messages.
 struct Shared {
   SymbolicSize element{"head dimension"}, layers{"num_layers"}, indices{"indices length"};
   SymbolicDType dtype;
@@ -207,7 +207,7 @@ Params checked(const Arguments& a, const OneLayer& o) {
   return p;
 }
 
-// What a call says of one side of all layers.
+// Describes one side of all layers of a call.
 struct SideOptions {
   std::string_view k_name, v_name, stride_name, layout_name;
   std::optional<int64_t> stride;
@@ -282,7 +282,7 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options&
           {"v_dst_out", in[1].dtype(), in[1].shape(), 1}};
 }
 
-// What a table points to has no other place than that.
+// A layer that a table points to cannot move elsewhere.
 void check_table_stays(std::string_view name, const TensorView& out, const TensorView& table) {
   if (out.data() && out.data() != table.data())
     fail(ErrorKind::value, kAllLayer, ": ", name,

@@ -15,7 +15,7 @@ namespace tensorcraft {
 // (page_first_direct).
 enum class HicacheLayout : int { layer_first, page_first, page_first_direct };
 
-// What transfer_hicache_one_layer() takes besides arrays that it needs.
+// Arguments of transfer_hicache_one_layer() besides the arrays that it needs.
 struct TransferHicacheOneLayerOptions {
   std::optional<int64_t> element_dim = {};   // what k_dst.shape[-1] must be
   std::optional<int64_t> unroll = {};        // elements of a warp: 1, 2 or 4; none: by their size
@@ -26,7 +26,7 @@ struct TransferHicacheOneLayerOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// The same for transfer_hicache_all_layer().
+// Arguments of transfer_hicache_all_layer() besides the arrays that it needs.
 struct TransferHicacheAllLayerOptions {
   // Bytes from a token to the next where a table gives the layers; none: those of an element.
   std::optional<int64_t> kv_dst_stride = {}, kv_src_stride = {};
@@ -56,21 +56,21 @@ void transfer_hicache_one_layer(const TensorView& k_dst_out, const TensorView& k
                                 const TensorView& k_src, const TensorView& v_src,
                                 const TensorView& idx_src,
                                 const TransferHicacheOneLayerOptions& options = {});
-// The same in place.
+// Copies likewise, but in place.
 void transfer_hicache_one_layer(const TensorView& k_dst, const TensorView& v_dst,
                                 const TensorView& idx_dst, const TensorView& k_src,
                                 const TensorView& v_src, const TensorView& idx_src,
                                 const TransferHicacheOneLayerOptions& options = {});
 
-// The same of all layers in one launch. A cache is a tensor of all layers in the order that a
-// layout says, or a table: int64 (num_layers), the address of each layer, which is a multiple of
-// 16 and as the device sees it. Nobody can check what a table points to.
+// Copies all layers likewise in one launch. A cache is a tensor of all layers in the order that a
+// layout says, or a table: int64 (num_layers), the address of each layer, which is a multiple of 16
+// and as the device sees it. Nobody can check what a table points to.
 void transfer_hicache_all_layer(const TensorView& k_dst_out, const TensorView& k_ptr_dst,
                                 const TensorView& v_ptr_dst, const TensorView& idx_dst,
                                 const TensorView& k_ptr_src, const TensorView& v_ptr_src,
                                 const TensorView& idx_src,
                                 const TransferHicacheAllLayerOptions& options = {});
-// The same in place.
+// Copies likewise, but in place.
 void transfer_hicache_all_layer(const TensorView& k_ptr_dst, const TensorView& v_ptr_dst,
                                 const TensorView& idx_dst, const TensorView& k_ptr_src,
                                 const TensorView& v_ptr_src, const TensorView& idx_src,
