@@ -15,7 +15,7 @@ struct Case {
   // Integers of the array of this name are drawn below the number; others below the smallest size
   // of another array, so that they are indices into anything.
   std::map<std::string, int64_t> below;
-  // Those of the array of this name ascend by the number instead: 0, n, 2 n, ...
+  // Integers of the array of this name ascend by the number instead: 0, n, 2 n, ...
   std::map<std::string, int64_t> step = {};
   std::string group = {};  // the title of its group in the suites
 
@@ -34,8 +34,8 @@ std::vector<std::string> suite_names(std::string_view text);
 // The cases of one suite, in the order of the text and without repetition; of "all" those of every
 // suite. Kind value for a suite that does not exist, and for text of another form.
 std::vector<Case> suite_cases(std::string_view text, std::string_view suite);
-// Of the build's suite, those whose group, operator, shape, dtype or options have the text. Kind
-// value if there is none, in an error of the command.
+// Returns the cases of the build's suite whose group, operator, shape, dtype or options have the
+// text. Kind value if there is none, in an error of the command.
 std::vector<Case> cases_with(std::string_view command, std::string_view suite,
                              const std::string& text);
 // Case::below, or Case::step, of an option's texts "NAME=N" for a call of `op`. Kind value for

@@ -43,8 +43,8 @@ bool has_epilogue(const Product& product) {
   return product.gate.empty() && (product.activation.empty() || activation_code(product));
 }
 
-// What follows the product: an activation in place, or one of the left half that the right half
-// is multiplied by.
+// Follows the product: an activation in place, or one of the left half that the right half is
+// multiplied by.
 class Kernel {
  public:
   explicit Kernel(const Product& product)

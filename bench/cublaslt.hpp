@@ -70,9 +70,9 @@ struct CublasLt {
 // The one of this machine.
 const CublasLt& installed_cublaslt();
 
-// Of what the library proposes for the product, the fastest whose result equals ours. What its
-// epilogue lacks is computed by a kernel of ours after it if `with_kernel`, which then applies to
-// such products alone.
+// Opens, of the library's proposals for the product, the fastest whose result equals ours. A kernel
+// of ours computes after it what its epilogue lacks if `with_kernel`, which then applies to such
+// products alone.
 PeerCall open_cublaslt(const PeerProblem& problem, const CublasLt& library, bool with_kernel);
 
 }  // namespace tensorcraft::bench

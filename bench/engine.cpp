@@ -121,7 +121,7 @@ void CaseRun::add_ours() {
     if (!wanted) continue;
     Candidate& added = candidates_.emplace_back(row(kOurs, c.variant.name));
     if (!c.accepted) added.row.error = "declines: " + c.reason;
-    // What a call takes may be tuned: then it has a Config that its variant's name does not say.
+    // A call may be tuned: then it has a Config that its variant's name does not say.
     const bool is_tuned = settings_.variant.empty() && explanation_.tuned;
     added.call = [this, name = is_tuned ? std::string_view() : c.variant.name](int copy) {
       operands_->run(copy, name);

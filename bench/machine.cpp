@@ -14,7 +14,7 @@
 namespace tensorcraft::bench {
 namespace {
 
-// What follows `mark` in the first line of a file that has it, without spaces around.
+// Returns what follows `mark` in the first line of a file that has it, without spaces around.
 std::string line_after(const char* path, std::string_view mark) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-// What ours is timed beside: libraries that are opened if they are installed, and never linked.
+// Peers are timed beside ours: libraries that are opened if they are installed, and never linked.
 namespace tensorcraft::bench {
 
-// What a peer is asked to compute.
+// A peer is asked to compute this.
 struct PeerProblem {
   const Operands& operands;
   op::Cost cost;

@@ -188,7 +188,7 @@ ExpectedResult::ExpectedResult(const PeerProblem& problem, const Product& produc
   const double k = double(product.k());
   result_epsilon_ = epsilon_of(out_.dtype());
   // Tensor cores cut off what falls below the largest of the terms they add, in each step along k.
-  // Of float8 they keep 13 bits.
+  // For float8 they keep 13 bits.
   sum_epsilon_ = product.tf32               ? 0x1p-7
                  : is_byte(product.a.dtype) ? 0x1p-12 * std::max(k / 32, 16.0)
                                             : 0x1p-22 * std::max(k / 16, 16.0);

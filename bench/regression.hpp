@@ -4,7 +4,7 @@
 
 namespace tensorcraft::bench {
 
-// What became of one ratio, of ours to one peer in one case, since a baseline.
+// Says what became of one ratio, of ours to one peer in one case, since a baseline.
 struct Change {
   enum class Kind { same, fell, only_now, only_before };
   Kind kind = Kind::same;

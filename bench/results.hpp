@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-// What a run leaves: the file that docs/benchmarks.md describes.
+// A run leaves this: the file that docs/benchmarks.md describes.
 namespace tensorcraft::bench {
 
 using Json = nlohmann::ordered_json;
@@ -65,7 +65,7 @@ std::string to_text(const Results& results);
 // `name` and the line or the place in the document, for text that is no such file, or that has two
 // figures of one thing or two chosen variants in a case.
 Results parse_results(const std::string& text, const std::string& name);
-// The same of a file's content. Kind io if it cannot be read.
+// Parses a file's content likewise. Kind io if it cannot be read.
 Results read_results(const std::string& file);
 
 }  // namespace tensorcraft::bench

@@ -122,7 +122,7 @@ void check_schema(const Node& root) {
   if (*schema.value != kSchema) schema.refuse(join(kSchema, ", which is all this command reads"));
 }
 
-// What is printed of a machine, a device or a timing: texts and numbers.
+// Returns what is printed of a machine, a device or a timing: texts and numbers.
 Json facts(const Node& node) {
   if (node.is_absent()) return Json::object();
   for (const auto& [key, value] : node.object().items())

@@ -32,5 +32,5 @@ std::unique_ptr<Runner> make_runner(std::ostream* raw);
 
 }  // namespace tensorcraft::bench
 
-// What google_runner.cpp defines, in the command or in a module of its own.
+// google_runner.cpp defines this, in the command or in a module of its own.
 extern "C" tensorcraft::bench::Runner* tensorcraft_make_runner(std::ostream* raw);

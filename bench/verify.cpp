@@ -108,7 +108,7 @@ void check_values(TestResult& result, const Operand& a, const Operand& b) {
                         result.passed ? "" : number(test.tolerance));
 }
 
-// Of the products that the tests have; 0: not known.
+// Returns the peak for products of the precisions that the tests have; 0: not known.
 double peak_tflops(const DeviceInfo& device, DType precision) {
   return dtype_bytes(precision) == 2         ? device.peak_bf16_tflops
          : precision == DType::float32       ? device.peak_fp32_tflops

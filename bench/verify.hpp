@@ -39,7 +39,7 @@ struct TestCase {
 // "Small 64x64x64 float32".
 std::string describe(const TestCase& test);
 
-// What came of it.
+// The result of a test.
 struct TestResult {
   TestCase test;
   bool passed = false;

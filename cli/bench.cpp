@@ -228,7 +228,7 @@ void print(Console& console, const bench::Results& results) {
   for (const std::string& text : results.skipped) console.print("skipped: " + text);
 }
 
-// What became of the ratios of a baseline: true if one fell.
+// Judges the ratios of a baseline: true if one fell.
 bool judge(Console& console, Json& json, const bench::Results& now, const BenchArguments& a) {
   using Kind = bench::Change::Kind;
   const bench::Results before = bench::read_results(a.baseline);

@@ -52,7 +52,7 @@ Command completion_command(std::vector<Command> others);
 Command devices_command();
 Command doctor_command();
 Command explain_command();
-// Of all others, which it explains.
+// Explains all others.
 Command help_command(const std::vector<Command>& others);
 Command ops_command();
 Command profile_command();

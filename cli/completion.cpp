@@ -13,7 +13,7 @@ bool is_flag(const Option& option) { return std::holds_alternative<bool*>(option
 bool is_json(const Option& option) { return option.name == "--json"; }
 bool is_named(const Option& option) { return option.name.starts_with("--"); }
 
-// What may follow a command: its commands, options and choices by position.
+// Returns what may follow a command: its commands, options and choices by position.
 std::string words_of(const Command& command) {
   std::vector<std::string> words;
   std::ranges::transform(command.commands, std::back_inserter(words), &Command::name);
@@ -35,7 +35,7 @@ void write_paths(std::ostream& out, const Command& command, const std::string& p
   }
 }
 
-// What comes after an option that takes a value.
+// Writes what comes after an option that takes a value.
 void write_values(std::ostream& out, const Command& command, const std::string& path) {
   for (const Option& option : command.options) {
     if (!is_named(option) || is_flag(option)) continue;

@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;  // keys keep the order they are written in
 
 enum class Color { green, yellow, red, bold };
 
-// What a command writes to: text for people, or one JSON value.
+// A command writes to this: text for people, or one JSON value.
 class Console {
  public:
   bool json = false;

@@ -26,7 +26,7 @@ bench::Case case_of(const ProfileArguments& a) {
   return c;
 }
 
-// The same call in a process of its own, which runs it and prints nothing.
+// Adds the command of a process of its own that runs the same call and prints nothing.
 void add_own_command(std::vector<std::string>& words, const ProfileArguments& a) {
   words.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
   words.insert(words.end(), {"profile", "--run", a.text.op});
@@ -80,7 +80,7 @@ int profile(Console& console, const ProfileArguments& a) {
     bench::run_profiled(case_of(a), device);
     return kDone;
   }
-  // What is wrong with the call is said by this process.
+  // This process says what is wrong with the call.
   diagnose::Request(find_operator(a.text.op), case_of(a).request, device_info(device)).explain();
   const jit::WorkFolder folder("profile");
   constexpr const char* kLog = "ncu.csv";

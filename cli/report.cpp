@@ -75,7 +75,7 @@ std::string number_of(const Json& row, const char* key) {
   return row.contains(key) ? readable_number(row[key].get<double>()) : "-";
 }
 
-// What is lost and what has no figure, one line each.
+// Prints what is lost and what has no figure, one line each.
 void print_shortfalls(Console& console, const Json& c) {
   for (const Json& peer : c["loses_to"]) {
     const auto name = peer.get<std::string>();

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-// What `explain` and `warmup` share: the device a question is about.
+// `explain` and `warmup` share this: the device a question is about.
 namespace tensorcraft::cli {
 
 struct Target {

@@ -94,7 +94,7 @@ Json to_json(const bench::Row& m, const std::string& timing) {
   return json;
 }
 
-// What a problem is limited by, from its operations for each byte and the device's figures.
+// Returns what limits a problem, from its operations for each byte and the device's figures.
 std::string bound_of(const bench::Row& m, const std::string& dtype, const Json& device) {
   if (m.bytes <= 0) return m.flops > 0 ? "flops" : "";
   const double bandwidth = device.value("bandwidth_gbs", 0.0);
@@ -104,7 +104,7 @@ std::string bound_of(const bench::Row& m, const std::string& dtype, const Json& 
   return m.flops / m.bytes > peak * 1e3 / bandwidth ? "flops" : "bytes";
 }
 
-// Of the first row that has a figure, in the order of the page.
+// Takes the first row that has a figure, in the order of the page.
 std::string bound_of(const ResultCase& c, const Json& device) {
   const auto rows = sorted_rows(c);
   const auto measured = std::ranges::find_if(rows, &bench::Row::is_measured);
@@ -170,10 +170,10 @@ Json to_json(const char* kind, const std::string& of, const std::string& peer,
   return json;
 }
 
-// Of the cases with the same `of`, which is the operator or the group, in the order of the cases;
-// `all`: the name of a last line for all of them, empty for none. A peer that has no row has no
-// line. What a copy takes says nothing of problems that operations limit, so it has no mean of
-// those.
+// Returns the means of the cases with the same `of`, which is the operator or the group, in the
+// order of the cases; `all`: the name of a last line for all of them, empty for none. A peer that
+// has no row has no line. A copy's time says nothing of problems that operations limit, so it has
+// no mean of those.
 Json geomeans_of(const std::vector<ResultCase>& cases, const Json& device, const char* kind,
                  std::string ResultCase::* of, const std::string& all) {
   std::map<std::string, std::map<std::pair<size_t, std::string>, Comparison>> comparisons;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// What `tensorcraft bench` wrote, compared.
+// Compares what `tensorcraft bench` wrote.
 namespace tensorcraft::cli {
 
 // Everything that was measured on one problem: only these rows are compared.

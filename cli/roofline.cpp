@@ -44,7 +44,7 @@ std::optional<double> positive(const Json& object, const char* key) {
   return found->get<double>();
 }
 
-// What the device can do at a problem's operations for each byte, and how near a row comes.
+// Returns what the device can do at a problem's operations for each byte, and how near a row comes.
 Json roof_of(const Json& problem, const Json& row) {
   Json roof = Json::object();
   const auto bytes = positive(problem, "bytes"), flops = positive(problem, "flops"),

@@ -19,7 +19,7 @@ struct TraceArguments {
   std::vector<std::string> program;
 };
 
-// What a finished trace holds.
+// The contents of a finished trace.
 struct TraceSummary {
   int64_t events = 0;
   std::set<int64_t> processes;

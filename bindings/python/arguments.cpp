@@ -37,7 +37,7 @@ std::optional<DType> dtype_of_name(std::string_view name) {
   return parse_dtype(name);
 }
 
-// What names a dtype: the text itself, the name of a type, or how a dtype object prints.
+// Returns what names a dtype: the text itself, the name of a type, or how a dtype object prints.
 nb::object dtype_text(nb::handle object) {
   if (PyUnicode_Check(object.ptr())) return nb::borrow(object);
   nb::object name = nb::getattr(object, "__name__", nb::none());

@@ -47,7 +47,7 @@ std::string_view to_text(nb::handle object, std::string_view name);
 // tc.float32, "float32", "f4", numpy.float32, numpy.dtype("float32"), torch.float32, ml_dtypes'
 // types, float (float32), int (int64), bool. nullopt for anything else; never fails.
 std::optional<DType> find_dtype(nb::handle object);
-// The same, of kind type if it is not found.
+// Finds it likewise, or fails with kind type.
 DType to_dtype(nb::handle object);
 // The name of a file: text, bytes or an object with __fspath__.
 std::string to_path(nb::handle object);

@@ -274,7 +274,7 @@ ArrayArgument convert(nb::handle object, std::string_view op, std::string_view n
   if (const ExchangeApi* api = exchange_api(Py_TYPE(object.ptr())))
     return from_exchange(object, api, uint64);
   if (PyType_Check(object.ptr())) refuse_kind(object, op, name);
-  // Of our own classes that keep a tensor, which they hold as long as they live.
+  // Objects of our own classes that keep a tensor hold it as long as they live.
   if (nb::hasattr(object, "__tensorcraft_tensor__")) {
     const nb::object kept = object.attr("__tensorcraft_tensor__");
     PyTensor* t = nullptr;

@@ -33,7 +33,7 @@ inline ArrayArgument settled_to_write(ArrayArgument array, StreamRef stream) {
   return array;
 }
 
-// The same host memory as a tensor of the CPU or of the SIMT device.
+// Views the same host memory as a tensor of the CPU or of the SIMT device.
 inline TensorView on_device(const TensorView& t, Device device) { return t.at(t.data(), device); }
 
 // tc.Tensor, NumPy array or scalar, anything with the exchange API or __dlpack__, nested list, or
@@ -76,7 +76,7 @@ struct NumpyArray {
 NumpyArray empty_on_host(DType dtype, const Dims& shape, bool as_tensor);
 // With one element along each axis that repeats it, as a broadcast does; `view` is of the array.
 nb::object without_repeats(nb::handle array, const TensorView& view);
-// The same values in row-major order.
+// Returns the same values in row-major order.
 nb::object contiguous_numpy(nb::handle array);
 // An array of the framework of `api`, and its memory.
 NumpyArray empty_exchange(const ExchangeApi& api, DType dtype, const Dims& shape, Device device);

@@ -8,7 +8,7 @@
 #include <memory>
 #include <stdexcept>
 
-// What objects with threads of their own need of Python: schedulers and transfer engines.
+// Objects with threads of their own need this of Python: schedulers and transfer engines.
 namespace tensorcraft::python {
 
 // A callable of Python's that threads of ours call. What it raises becomes an exception of C++.

@@ -129,7 +129,7 @@ class Call {
     if (a.keeps_dtype && a.view.dtype() == DType::int64) a.view = {nullptr, whole, {}};
   }
 
-  // What integers of Python become in an argument.
+  // Returns the dtype that integers of Python have in an argument.
   DType whole_dtype(const op::Parameter& p) const {
     const std::span<const DType> takes =
         p.doc.dtypes.empty() ? std::span<const DType>(description_.dtypes) : p.doc.dtypes;

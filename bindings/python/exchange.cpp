@@ -21,7 +21,7 @@ constexpr const char* kVersionedName = "dltensor_versioned";
 constexpr const char* kLegacyName = "dltensor";
 constexpr const char* kExchangeName = "dlpack_exchange_api";
 
-// What an exported tensor needs to stay valid. The consumer frees it through one of the two.
+// An exported tensor needs this to stay valid. The consumer frees it through one of the two.
 struct Exported {
   std::array<int64_t, 2 * kMaxRank> dims;  // shape, then strides
   std::shared_ptr<Memory> memory;

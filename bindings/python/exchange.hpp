@@ -36,7 +36,7 @@ struct Imported {
   TensorView view;
   std::shared_ptr<const void> owner;
 };
-// What obj.__dlpack_device__() says; kind type if it is missing or no pair of integers.
+// Asks obj.__dlpack_device__(); kind type if it is missing or no pair of integers.
 dlpack::DLDevice dlpack_device(nb::handle object);
 Imported import_managed(dlpack::DLManagedTensorVersioned* managed, Uint64 uint64 = Uint64::refused);
 // Through obj.__dlpack__, kind type if that gives no capsule and buffer if the capsule was
@@ -45,7 +45,7 @@ Imported import_dlpack(nb::handle object, StreamRef stream, Uint64 uint64 = Uint
 
 // A tensor for another consumer, whose deleter any thread may call. Marks CUDA memory as shared.
 dlpack::DLManagedTensorVersioned* export_managed(const PyTensor& tensor);
-// The same as a capsule; the older struct if the consumer cannot read the versioned one.
+// Exports likewise as a capsule; the older struct if the consumer cannot read the versioned one.
 nb::object export_capsule(const PyTensor& tensor, bool versioned);
 
 }  // namespace tensorcraft::python

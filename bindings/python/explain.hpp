@@ -6,7 +6,7 @@
 
 namespace tensorcraft::python {
 
-// What tc.explain() makes its result of: each field by its name, and the text.
+// tc.explain() makes its result of this: each field by its name, and the text.
 nanobind::dict to_dict(const op::Explanation& explanation);
 
 }  // namespace tensorcraft::python

@@ -20,7 +20,7 @@ using tensorcraft::python::write_function;
 using tensorcraft::python::write_results;
 using tensorcraft::python::write_row;
 
-// Of these the package has functions of its own, which take more than the operators.
+// The package has functions of its own for these, which take more than the operators.
 constexpr std::string_view kWrittenOver[] = {"astype", "clip", "matmul"};
 
 std::string public_names() {

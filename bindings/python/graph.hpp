@@ -13,7 +13,7 @@
 
 namespace tensorcraft::python {
 
-// What this thread's calls are recorded into, and what the graph keeps of them.
+// Records this thread's calls, and holds what the graph keeps of them.
 class GraphRecording {
  public:
   explicit GraphRecording(StreamRef stream) : stream_(stream) {}
@@ -24,9 +24,9 @@ class GraphRecording {
   static GraphRecording* active();
   StreamRef stream() const { return stream_; }
 
-  // What a call was given stays alive as long as the graph: memory of ours, or another's array.
+  // Keeps what a call was given alive as long as the graph: memory of ours, or another's array.
   void keep(const std::shared_ptr<Memory>& memory, nb::handle object);
-  // What must wait for the device before it goes, which a recording may not.
+  // Takes what must wait for the device before it goes, which a recording may not.
   void free_later(std::shared_ptr<void> owned) { late_.push_back(std::move(owned)); }
   // The recording is over: what was to go goes.
   void end() noexcept;

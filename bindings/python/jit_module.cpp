@@ -89,7 +89,7 @@ class JitArguments {
     for (nb::handle argument : given) add(argument);
   }
   const std::vector<jit::ExportValue>& values() const { return values_; }
-  // Of the first array on a GPU, if there is one.
+  // Returns the stream of the first array on a GPU, if there is one.
   std::optional<StreamRef> stream() const {
     for (const ArrayArgument& a : arrays_)
       if (a.view.device().is_cuda()) return stream_of(a, a.view.device().index);

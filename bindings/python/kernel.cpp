@@ -25,7 +25,7 @@ namespace {
 
 using namespace nb::literals;
 
-// What tc.kernel makes.
+// tc.kernel makes one.
 struct PyKernel {
   jit::UserKernel kernel;
   std::optional<Device> host_device;        // where host arrays are computed; else the default
@@ -37,7 +37,7 @@ struct PyKernel {
   Device device_of_host() const { return host_device ? *host_device : default_device(); }
 };
 
-// What k[grid, block, shared, stream] makes; it can be kept and called again.
+// k[grid, block, shared, stream] makes one; it can be kept and called again.
 struct PyLaunch {
   nb::object kernel_object;  // keeps the kernel alive
   PyKernel* kernel = nullptr;
@@ -150,7 +150,7 @@ class Arguments {
   Device device() const {
     return packed_.device() ? *packed_.device() : launch_.kernel->device_of_host();
   }
-  // Of a launch on a GPU.
+  // Returns the stream of a launch on a GPU.
   StreamRef stream() const {
     const int device = this->device().index;
     if (!launch_.stream.is_none()) return to_stream(launch_.stream, device);

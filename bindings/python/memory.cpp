@@ -138,7 +138,7 @@ void Memory::wait_for_gpu() {
 
 void Memory::order_before(StreamRef stream) {
   settle(stream, true);
-  // What is recorded runs at a launch, after all that was enqueued before it.
+  // Recorded work runs at a launch, after all that was enqueued before it.
   if (!device_.is_cuda() || GraphRecording::active()) return;
   if (shared_ || recorded_) return wait_for(device_);
   if (stream == home_) return;

@@ -18,7 +18,7 @@ namespace nb = nanobind;
 // under it later.
 std::shared_ptr<const void> share(nb::object object);
 
-// What a tc.Tensor keeps alive. CUDA memory knows its home, the stream it was made on. Work on
+// A tc.Tensor keeps one alive. CUDA memory knows its home, the stream it was made on. Work on
 // another stream, a foreign owner and an export make it shared. Memory that is not shared goes back
 // in the order of its home; shared memory waits for the device first, since not every stream that
 // touched it is known.
@@ -27,7 +27,7 @@ class Memory {
   Memory(Tensor tensor, StreamRef home);
   Memory(std::shared_ptr<const void> owner, Device device, StreamRef home)
       : owner_(std::move(owner)), device_(device), home_(home) {}
-  // Of a resource that others may hold too: its memory is told what works on it.
+  // Keeps a resource that others may hold too: its memory is told what works on it.
   Memory(std::shared_ptr<const TensorResource> resource, Device device)
       : owner_(resource), resource_(resource.get()), device_(device), home_(resource->stream()) {}
   ~Memory();
@@ -84,7 +84,7 @@ struct PyTensor {
   std::shared_ptr<Memory> memory;
 };
 PyTensor own(Tensor tensor, StreamRef home);
-// What was done to an array so far comes before work of the current stream.
+// Orders work of the current stream after what was done to an array so far.
 void order_now(const PyTensor& t);
 
 // Waits for all work on a device, without the GIL.

@@ -107,7 +107,7 @@ std::vector<Parameter> own_inputs(const Description& d) {
 // In a program the types are texts, which are read only if someone asks for them.
 enum class Types { texts, code };
 
-// What out= takes if a call has so many results.
+// Returns the type of out= for a call that has so many results.
 std::string out_type(const std::string& array, size_t results) {
   std::string entries;
   for (size_t i = 0; i < results; ++i) entries += (i ? ", " : "") + array + " | None";

@@ -22,7 +22,7 @@ void write_row(std::ostream& py, const op::Description& d, size_t index);
 void write_results(std::ostream& py, const op::Description& d);
 // The names of the classes of its results.
 std::vector<std::string> result_names(const op::Description& d);
-// What _ops.py would hold, had the operator been there when it was written.
+// Returns what _ops.py would hold, had the operator been there when it was written.
 std::string text_of_added(const op::Description& d, size_t index);
 
 }  // namespace tensorcraft::python

@@ -84,7 +84,7 @@ size_t pool_number(nb::handle object, const char* name) {
 
 BlockId to_block(nb::handle object) { return BlockId(pool_number(object, "block")); }
 
-// What tc.MemoryPool calls. Tensors of pinned blocks keep the pool.
+// tc.MemoryPool calls this. Tensors of pinned blocks keep the pool.
 class PoolObject {
  public:
   PoolObject(nb::handle quota, nb::handle device)

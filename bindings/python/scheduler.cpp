@@ -111,7 +111,7 @@ std::shared_ptr<Running> owned(std::unique_ptr<Running> running) {
 class SchedulerObject;
 thread_local const SchedulerObject* task_of = nullptr;  // whose task this thread runs
 
-// What tc.Scheduler has.
+// tc.Scheduler has one.
 class SchedulerObject {
  public:
   SchedulerObject(nb::handle device, nb::handle memory, nb::handle max_running,

@@ -4,8 +4,8 @@
 
 namespace tensorcraft::python {
 
-// What a framework that has operators of its own asks of the registry: parameters, and results of a
-// call that is not made.
+// A framework that has operators of its own asks the registry for these: parameters, and results of
+// a call that is not made.
 void register_schema(nanobind::module_& m);
 
 }  // namespace tensorcraft::python

@@ -150,7 +150,7 @@ class TransferObject {
   PyTensor result_;
 };
 
-// What tc.TransferEngine has.
+// tc.TransferEngine has one.
 class EngineObject {
  public:
   EngineObject(nb::handle device, const nb::dict& max_in_flight, const nb::dict& bandwidth)

@@ -4,7 +4,7 @@
 
 namespace tensorcraft::python {
 
-// What tc.tune calls.
+// Registers what tc.tune calls.
 void register_tune(nanobind::module_& m);
 
 }  // namespace tensorcraft::python

@@ -70,7 +70,7 @@ nb::dict load_safetensors(nb::handle path, nb::handle device) {
   return tensors;
 }
 
-// What a lazy mapping calls.
+// A lazy mapping calls this.
 class LazyObject {
  public:
   LazyObject(nb::handle path, nb::handle device, nb::handle quota, bool checksum) {

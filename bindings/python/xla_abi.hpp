@@ -51,7 +51,7 @@ struct Buffer {
 };
 inline constexpr int32_t kBuffer = 1;  // the only type of arguments and results
 
-// Of arguments, and of results.
+// Holds the arguments, or the results.
 struct Buffers {
   Head head;
   int64_t size;
@@ -74,7 +74,7 @@ struct Array {
   const void* data;
 };
 enum class Kind : int32_t { array = 1, dictionary = 2, scalar = 3, text = 4 };
-// What a call is told beside its arrays, by names.
+// Holds what a call is told beside its arrays, by names.
 struct Attributes {
   Head head;
   int64_t size;
@@ -107,7 +107,7 @@ struct DeviceRequest {
   int32_t device;  // the answer
 };
 
-// What XLA offers to whom it calls.
+// XLA offers this to the handlers that it calls.
 struct Api {
   Head head;
   Version version;
