@@ -25,8 +25,8 @@ namespace {
 using test::expect_mention;
 using test::FakeDriver;
 
-// What the algorithms of the library here do: the first cannot be had, the second does not run, the
-// third leaves out the last step along k; the last two are right, and the last is the fastest.
+// The algorithms of the library here behave so: the first cannot be had, the second does not run,
+// the third leaves out the last step along k; the last two are right, and the last is the fastest.
 enum Algorithm : uint64_t { kUnavailable, kFails, kDropsTail, kSlow, kFast, kAlgorithms };
 
 struct Layout {

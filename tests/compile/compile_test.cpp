@@ -97,8 +97,8 @@ std::set<std::string> names(const std::vector<Kernel>& kernels) {
   return all;
 }
 
-// What the usual run compiles of them: each Config, each tuple of dtypes, and what the baseline
-// does not know. With TC_TEST_FULL all, so each Config with each of its dtypes.
+// Returns the kernels that the usual run compiles: each Config, each tuple of dtypes, and what the
+// baseline does not know. With TC_TEST_FULL all, so each Config with each of its dtypes.
 std::vector<Kernel> chosen(const std::vector<Kernel>& all, const KernelUses& baseline) {
   if (std::getenv("TC_TEST_FULL")) return all;
   std::set<std::string> types, configs;
@@ -112,8 +112,9 @@ std::vector<Kernel> chosen(const std::vector<Kernel>& all, const KernelUses& bas
   return some;
 }
 
-// The same if these texts were accepted: all of them were compiled then, so for one arch one kernel
-// of each variant and dtype shows that the baseline is this compiler's, and for others none.
+// Returns the same choice if these texts were accepted: all of them were compiled then, so for one
+// arch one kernel of each variant and dtype shows that the baseline is this compiler's, and for
+// others none.
 std::vector<Kernel> still_chosen(const std::vector<Kernel>& all, const DeviceInfo& device,
                                  Keep keep) {
   std::vector<Kernel> some;
@@ -167,7 +168,7 @@ std::string gate_file(const std::string& name) {
   return std::string(TENSORCRAFT_GATE_FOLDER) + "/" + name;
 }
 
-// What this run measured goes to a file, from which a change is accepted.
+// This run's measurements go to a file, from which a change is accepted.
 class Measurements : public ::testing::Environment {
  public:
   static std::string file() { return gate_file("kernels.json"); }
@@ -219,7 +220,7 @@ void compile_with_nvrtc(const std::string& arch, Keep keep) {
   KernelUses& accepted = baseline.kernels[arch];
   const auto all = kernels(device, keep);
   ASSERT_FALSE(all.empty());
-  // The same texts and compiler as when the baseline was accepted would give what it lists.
+  // Unchanged texts and an unchanged compiler would give what the baseline lists.
   const std::string texts = texts_of(all, arch);
   const bool known = baseline.texts[arch] == texts && !std::getenv("TC_TEST_FULL");
   const auto now = known ? still_chosen(all, device, keep) : chosen(all, accepted);

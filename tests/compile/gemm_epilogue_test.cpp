@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-// What finishes the sums of every rung, as the compiler of a GPU has it.
+// Compiles what finishes the sums of every rung, as the compiler of a GPU has it.
 namespace tensorcraft {
 namespace {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-// What NVRTC makes of device text: the architecture it is told, the accesses, and lines for a
+// NVRTC makes this of device text: the architecture it is told, the accesses, and lines for a
 // profiler.
 namespace tensorcraft {
 namespace {

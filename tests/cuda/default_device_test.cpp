@@ -15,7 +15,8 @@ namespace {
 using test::FakeDriver;
 using test::FakeGpu;
 
-// What is printed if default_device() is asked twice, and then an operator runs on the CPU twice.
+// Returns what is printed if default_device() is asked twice, and then an operator runs on the CPU
+// twice.
 std::string warnings_of_two_calls(Device expected) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(default_device(), expected);

@@ -17,7 +17,7 @@ namespace {
 
 using test::FakeDriver;
 
-// What a call recorded on `stream` gets.
+// Returns the blocks that a call recorded on `stream` gets.
 std::vector<void*> recorded(std::optional<Graph>& graph, const Stream& stream,
                             const std::vector<size_t>& sizes) {
   std::vector<void*> blocks;

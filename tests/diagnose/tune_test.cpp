@@ -34,7 +34,7 @@ const TemporaryFolder& cache_of_process() {
   static const TemporaryFolder folder;
   return folder;
 }
-// Of a process of its own that a test starts, the folder is its parent's.
+// A process of its own that a test starts has the folder of its parent.
 const int kCacheIsSet = setenv("TENSORCRAFT_CACHE_DIR", cache_of_process().path().c_str(), 0);
 
 // An empty database, and nothing tuned.
@@ -293,7 +293,7 @@ TEST_F(TuneTest, KernelsOfCandidatesAreThoseThatTheirCallsCompile) {
                   .empty());
 }
 
-// What the test below starts as a process of its own.
+// The test below starts this as a process of its own.
 TEST(TuneChild, SaysWhichVariantRuns) {
   const char* const report = std::getenv("TC_TEST_TUNE_REPORT");
   if (!report) GTEST_SKIP() << "a part of TuneTest.AnotherProcessTakesIt";

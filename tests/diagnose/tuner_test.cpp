@@ -42,7 +42,7 @@ class FakeProfiler {
   }
   const std::vector<int>& runs() const { return runs_; }
   const std::vector<std::string>& said() const { return said_; }
-  // Of each candidate every third run takes five times as long.
+  // Every third run of each candidate takes five times as long.
   void add_noise() { is_noisy_ = true; }
 
  private:

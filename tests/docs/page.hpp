@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-// What the programs do that write a page of docs/, or with --check compare it with what they would
-// write.
+// Programs that write a page of docs/ share this; with --check they compare the page with what they
+// would write.
 namespace tensorcraft::test {
 
 // main() of such a program. `written` turns the page there is into the page there should be; what

@@ -13,7 +13,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// What every user of an accepted header relies on.
+// Every user of an accepted header relies on this.
 void check_accepted(const Header& header, uint64_t file_size) {
   uint64_t filled = 0;
   for (const TensorInfo& info : header.tensors) {

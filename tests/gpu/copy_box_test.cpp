@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the copy engine of a GPU does with a box, bit for bit what the SIMT device does.
+// The copy engine of a GPU does with a box bit for bit what the SIMT device does.
 #include "tensorcraft/core/dtype.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"

@@ -86,7 +86,7 @@ TEST_F(GpuDispatch, ALimitHoldsTheHostBack) {
   stream_->ref().synchronize();
 }
 
-// Of blocks that wait, those of the stream with the higher priority go first.
+// Among blocks that wait, those of the stream with the higher priority go first.
 TEST_F(GpuDispatch, AHighPriorityOvertakes) {
   const Stream low, high = cuda::make_stream(0, 5);
   const uint32_t blocks = uint32_t(device_info(Device::cuda(0)).num_sms) * 256;

@@ -44,7 +44,7 @@ TEST(LargeCsr, HasEveryPlaceInTheTransposedMatrix) {
   EXPECT_EQ(part(t.indptr, kCols - 1, kCols + 1), (Numbers{2, 3}));
 }
 
-// Of 2^31 empty rows and more, after two stored elements in the first.
+// The matrix has 2^31 empty rows and more.
 TEST(LargeCsr, StartsOfRowsBeyond31Bits) {
   if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
   constexpr int64_t kRows = (int64_t(1) << 31) + 77;

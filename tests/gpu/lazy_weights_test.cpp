@@ -67,7 +67,7 @@ class GpuLazyWeights : public testing::Test {
   void TearDown() override {
     if (cuda_device_count() > 0) set_current_stream(before_);
   }
-  // What the file has of a tensor.
+  // Are the bytes those that the file has of a tensor?
   bool is_right(int i, const void* bytes) const {
     return std::memcmp(bytes, file_.bytes.data() + file_.begins[size_t(i)], bytes_of(i)) == 0;
   }

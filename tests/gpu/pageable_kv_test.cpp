@@ -47,7 +47,7 @@ Tensor pattern(const Dims& shape, uint32_t seed) {
   return t;
 }
 
-// Of the host's memory that the GPU reaches.
+// Returns host memory that the GPU reaches.
 Tensor pinned(const Dims& shape, StreamRef stream) {
   return {DType::uint8, shape, Device::cpu(), stream, pinned_pool()};
 }

@@ -303,7 +303,7 @@ TEST_F(CompilerTest, SaysWhyATextDoesNotCompileAndCachesNothing) {
   EXPECT_TRUE(kernel_files(folder_).empty());
 }
 
-// What the processes of the next tests do.
+// The processes of the next tests run this.
 TEST(CompilerChild, BuildsInAFolderThatItIsGiven) {
   const char* const folder = std::getenv(test::kChildFolder);
   if (!folder) GTEST_SKIP() << "runs as a child of another test";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What still works when a part of CUDA is missing, and what a first call does step by step. Each
-// case is a process of its own, since a process looks for NVRTC and reads its settings once.
+// Checks what still works when a part of CUDA is missing, and what a first call does step by step.
+// Each case is a process of its own, since a process looks for NVRTC and reads its settings once.
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/nvrtc.hpp"
 #include "tensorcraft/jit/cache.hpp"
@@ -90,7 +90,7 @@ TEST(Fallback, RunsFromAnImportedBundleWithoutNvrtc) {
   CacheFolder folder(cache);
   record_toolchain(folder, encode_memo({"", 0, 0, {{99, 0}, {80, 90}}}));
   EXPECT_EQ(outcome_of_child(cache, "no NVRTC"), "cuda:0: ran");
-  // What the bundle does not name is not found.
+  // Kernels are not found if the folder does not name their compiler.
   for (const auto& file : std::filesystem::directory_iterator(cache))
     if (file.path().filename().string().starts_with("compiler-"))
       std::filesystem::remove(file.path());

@@ -109,7 +109,7 @@ TEST_F(HostKernel, ASignatureThatDisagreesIsNamed) {
                     [&] { disagrees({.grid = {1}, .block = {1}}, simt_view(y)); });
 }
 
-// What the library itself writes into that folder and text has other names.
+// The library itself writes other names into that folder and text.
 TEST_F(HostKernel, AnyNameWillDo) {
   std::vector<float> y(1);
   for (const char* file : {"user_p.cpp", "log", "kernel.o", "kernel.so", "tensorcraft", "p.cu"}) {

@@ -92,7 +92,7 @@ TEST_F(HostModule, RefusesArgumentsInWords) {
                "nothing: argument 0 is 200, which its type in C++, 1 bytes, does not hold");
   expect_error(ErrorKind::key, call("lenght", {}),
                "tensorcraft_jit_scale_3 exports no lenght; did you mean length?");
-  // What the function throws is an Error of the library.
+  // An exception of the function becomes an Error of the library.
   std::vector<float> x(3), y(2);
   expect_error_with(ErrorKind::value,
                     "scale: x: Size mismatch for shape#0('n'): expected 2 but got 3",

@@ -8,7 +8,7 @@
 
 namespace tensorcraft::test {
 
-// What launch_attention makes of a case; false if no launcher can express it.
+// Compares what launch_attention makes of a case; false if no launcher can express it.
 inline bool compare_attention(const LauncherCall& c) {
   namespace a = kernel::attention;
   if (c.choice("layout", AttentionLayout::bhsd) != AttentionLayout::bhsd) return false;

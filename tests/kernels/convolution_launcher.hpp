@@ -40,7 +40,7 @@ inline kernel::conv2d::Sizes sizes_of(const LauncherCall& c, ImageLayout layout,
           .layout = layout};
 }
 
-// What the launchers make of a case; false if none can express it.
+// Compares what the launchers make of a case; false if none can express it.
 inline bool compare_convolution(const LauncherCall& c) {
   namespace v = kernel::conv2d;
   const auto layout = c.choice("layout", ImageLayout::nchw);

@@ -5,8 +5,9 @@
 
 namespace tensorcraft::test {
 
-// What launch_grouped_gemm and launch_masked_gemm make of a case; false if they cannot express it:
-// groups by offsets, sizes or counts of int32. The ranges of ids are the library's own step.
+// Compares what launch_grouped_gemm and launch_masked_gemm make of a case; false if they cannot
+// express it: groups by offsets, sizes or counts of int32. The ranges of ids are the library's own
+// step.
 inline bool compare_grouped(const LauncherCall& c) {
   namespace g = kernel::gemm;
   const bool is_masked = c.name() == "masked_gemm";

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string_view>
 
-// What a launcher of kernels/ makes of raw pointers, compared with what the library plans.
+// Compares what a launcher of kernels/ makes of raw pointers with what the library plans.
 namespace tensorcraft::test {
 
 // A tensor along one axis: [outer, size, inner].

@@ -428,7 +428,7 @@ bool elementwise(const LauncherCall& c) {
   return true;
 }
 
-// What compares operators; null: nothing does.
+// Says what compares operators; null: nothing does.
 struct Compared {
   bool (*compare)(const LauncherCall&);
   std::vector<std::string_view> operators;

@@ -5,7 +5,7 @@
 
 namespace tensorcraft::kernels {
 
-// What the exception says that a call throws.
+// Returns the text of the exception that a call throws.
 template <class Exception>
 std::string text_of(const std::function<void()>& call) {
   try {

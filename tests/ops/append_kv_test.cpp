@@ -67,7 +67,7 @@ TEST(AppendKv, WritesRowsOfBlocksAndNothingElse) {
   });
 }
 
-// What one launch prepares is what rms_norm and rope give.
+// One launch prepares the values that rms_norm and rope give.
 TEST(AppendKv, PreparesAsTheOperatorsDo) {
   const std::vector<int32_t> at = {3, 0, 7, 7, 12};
   each_append_variant([&](Device place, std::string_view variant) {

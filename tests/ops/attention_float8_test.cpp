@@ -221,7 +221,7 @@ TEST(AttentionOfFloat8, OthersThanWgmmaRoundTheResultAlone) {
     }
 }
 
-// What the host cannot see: a scale that is not positive gives NaN, not other numbers.
+// The host cannot see this: a scale that is not positive gives NaN, not other numbers.
 TEST(AttentionOfFloat8, AScaleThatIsNotPositiveMakesItsHeadNan) {
   Call c{codes({1, 2, 3, 64}, 1), codes({1, 2, 9, 64}, 2), codes({1, 2, 9, 64}, 3)};
   c.k_scale = floats({1, -1});

@@ -68,7 +68,7 @@ TEST(AttentionOfFewQueries, NoBitOfADecodeDependsOnTheRestOfTheBatch) {
     }
 }
 
-// What a decode gets on an H200, and why it declines other calls.
+// Checks what a decode gets on an H200, and why it declines other calls.
 TEST(AttentionOfFewQueries, TakesAtMost16AndSaysWhyItDeclines) {
   const auto explain = [](int64_t queries, int64_t dim, std::vector<op::Value> options) {
     const auto at = [&](int address, int64_t rows) {

@@ -262,7 +262,7 @@ TEST_F(AttentionEverywhere, LargeAndSmallScoresFollowEachOther) {
   }
 }
 
-// What causal and key_lengths give together is causal over the keys in use, one request at a time.
+// Together causal and key_lengths give causal over the keys in use, one request at a time.
 TEST_F(AttentionEverywhere, CausalIsAlignedToTheKeysInUse) {
   const std::vector<int32_t> in_use = {6, 16, 3, 0, 1};
   const Tensor q = random_tensor({5, 2, 4, 64}, 1), k = random_tensor({5, 1, 16, 64}, 2),
@@ -308,7 +308,7 @@ TEST_F(AttentionEverywhere, BlocksThatStayTakeWorkAfterWork) {
   }
 }
 
-// What lies behind the keys in use of a rung that zeroes it in shared memory.
+// These rungs zero in shared memory what lies behind the keys in use.
 TEST_F(AttentionEverywhere, ANanBehindTheKeysInUseOfSeveralTilesHasNoEffect) {
   const Tensor q = random_tensor({1, 1, 70, 64}, 1), k = random_tensor({1, 1, 400, 64}, 2),
                v = random_tensor({1, 1, 400, 64}, 3);

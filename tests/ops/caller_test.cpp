@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a caller of any operator meets: errors name the caller's line, and a result of several
-// tensors goes wherever a tensor does.
+// Checks what a caller of any operator meets: errors name the caller's line, and a result of
+// several tensors goes wherever a tensor does.
 #include "tensorcraft/tensorcraft.hpp"
 #include "tests/support/expect_line.hpp"
 #include "tests/support/tensors.hpp"

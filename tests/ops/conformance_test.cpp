@@ -174,7 +174,7 @@ class Conformance : public ::testing::TestWithParam<std::tuple<const op::Operato
       }
   }
 
-  // What a GPU runs for large problems only: asked of a GPU that small ones fill.
+  // Checks what a GPU runs for large problems only: it is asked of a GPU that small ones fill.
   template <class Rows>
   void check_large_plans(const Case& c, CaseRun& run, const std::vector<op::Considered>& small,
                          Rows&& rows_on, const std::vector<std::vector<float>>& expected) {
@@ -195,7 +195,7 @@ void add_kernels(const op::Considered& row, std::vector<jit::KernelKey>& kernels
   for (const op::Step& step : row.plan->steps()) kernels.push_back(step.kernel);
 }
 
-// Those that calls without a variant run, wherever their outputs lie.
+// Adds the kernels that calls without a variant run, wherever their outputs lie.
 void add_chosen_kernels(const Case& c, Device device, std::vector<jit::KernelKey>& kernels) {
   const CaseRun run(c, device);
   const op::Arguments arguments = run.arguments({});

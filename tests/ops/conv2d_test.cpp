@@ -153,7 +153,7 @@ TEST(Conv2d, TheCopyEngineSaysWhatItsMapsCannotHold) {
   EXPECT_EQ(refusal({4, {}, true}, kHopper, true), "");
 }
 
-// What begins a network: 7 x 7 of 3 channels, strides of 2.
+// A network begins with this: 7 x 7 of 3 channels, strides of 2.
 kernel::conv2d::Params stem() {
   alignas(16) static std::byte aligned[16];
   return {.x = aligned,

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-// The same call gives the same bits, again and again, with any number of threads, in any order that
+// Equal calls give the same bits, again and again, with any number of threads, in any order that
 // the threads of a kernel may run in, and on a GPU.
 namespace tensorcraft::test {
 namespace {
@@ -163,7 +163,7 @@ TEST_P(Determinism, NoTimingAndNoOrderOfThreadsChangesABitOn_simt) {
   for (const auto& [family, seeds] : next_seed) EXPECT_GE(seeds, kSeeds);
 }
 
-// Of each Config of each rung the largest case that takes it, a hundred times.
+// The largest case that takes each Config of each rung runs a hundred times.
 TEST_P(Determinism, AHundredRunsOfEachKernelGiveTheSameBitsOn_gpu) {
   if (cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
   struct Chosen {

@@ -118,7 +118,7 @@ TEST(Elementwise, IntegersOfOptionsAreExactToTheEdgesOf64Bits) {
   EXPECT_EQ(fill(Tensor(DType::int8, {1}), {.value = 300}).data_as<int8_t>()[0], 127);
 }
 
-// Of a half-way value and a digit beyond float32's, which decides.
+// A digit beyond float32's decides how a half-way value is rounded.
 TEST(Elementwise, NumbersAndIntegersAreRoundedOnce) {
   const auto filled = [](DType dtype, double value) {
     return astype(fill(Tensor(dtype, {1}), {.value = value}), {.dtype = DType::float32})
@@ -202,7 +202,7 @@ TEST(Elementwise, KeepsNanWhereTheContractSaysSo) {
   EXPECT_TRUE(std::isnan(z[0]) && std::isnan(z[1]));
 }
 
-// What `explain` says of a call with memory on a GPU of this architecture; nothing is read.
+// Returns what `explain` says of a call with memory on a GPU of this architecture; nothing is read.
 op::Explanation explain_add(const TensorView& out, const TensorView& a, const TensorView& b) {
   const TensorView inputs[] = {a, b};
   return find_operator("add").explain(std::span(&out, 1), {inputs, {}},

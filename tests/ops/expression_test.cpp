@@ -274,7 +274,7 @@ TEST(Expression, SharesItsTextBetweenNamesAndNumbers) {
   EXPECT_EQ(&rungs_of(a), &rungs_of(b));
   EXPECT_NE(&rungs_of(a), &rungs_of(program("silu(g) * u - 0.5", {{"g", bf16}, {"u", bf16}})));
   EXPECT_NE(&rungs_of(a), &rungs_of(program("silu(g) * u + 0.5", {{"g", bf16}, {"u", f32}})));
-  // What occurs twice is computed once.
+  // An expression that occurs twice is computed once.
   EXPECT_EQ(program("exp(x) * exp(x)", {{"x", f32}}).num_steps, 2);
 }
 

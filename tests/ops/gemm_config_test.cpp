@@ -236,7 +236,7 @@ TEST(GemmConfig, SaysWhichSettingIsWrong) {
       "gemm: config: schedule \"alone\" is not known; there are any, together, ping_pong");
 }
 
-// What a Config must be like on wgmma, one rule broken at a time.
+// A Config must be like this on wgmma; the test breaks one rule at a time.
 TEST(GemmConfig, SaysWhyAConfigCannotBe) {
   const auto problem = [](auto change, Layout a = Layout::row_major) {
     Config c{.block_m = 128,

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-// What happens to a finished sum, on the CPU and on every rung that the SIMT device has.
+// Checks what happens to a finished sum, on the CPU and on every rung that the SIMT device has.
 namespace tensorcraft {
 namespace {
 
@@ -38,7 +38,7 @@ Tensor full(const Dims& shape, double value) {
   return t;
 }
 
-// Those that take an aligned bfloat16 product with anything behind it.
+// Names variants that take an aligned bfloat16 product with anything behind it.
 std::vector<const char*> variants_of(Device device) {
   if (device == Device::cpu()) return {"cpu", "reference"};
   return {"tma", "swizzled", "tensor_core", "naive"};
@@ -105,7 +105,7 @@ TEST(GemmEpilogue, SaysWhatAScaleIs) {
       "tc.astype(a_scale, tc.float32) converts it");
 }
 
-// The same product with everything in one kernel and operator after operator.
+// Compares everything in one kernel with one operator after the other.
 TEST(GemmEpilogue, AnExpressionEqualsTheSequenceOfOperators) {
   const DType dtype = DType::bfloat16;
   const Tensor a = normal_tensor({3, 70, 72}, dtype), b = normal_tensor({72, 64}, dtype, 2);
@@ -187,8 +187,8 @@ TEST(GemmEpilogue, PointsAtTheColumnOfWhatIsWrong) {
       "epilogue, such as epilogue=\"x * residual\"");
 }
 
-// What a GPU is given: a header of the expression's own that includes the rung's, one for all calls
-// that differ in numbers alone.
+// A GPU is given a header of the expression's own that includes the rung's, one for all calls that
+// differ in numbers alone.
 TEST(GemmEpilogue, IsCompiledIntoTheKernelOfAGpu) {
   const auto kernel_of = [](std::string_view text, int64_t columns) {
     const auto view = [&](const Dims& shape, int place) {

@@ -21,8 +21,9 @@
 #include <set>
 #include <vector>
 
-// What the conformance test cannot say: exact messages, C that must not be read, fused against
-// sequential, variants against each other, and which variant and tile each architecture gets.
+// Checks what the conformance test cannot say: exact messages, C that must not be read, fused
+// against sequential, variants against each other, and which variant and tile each architecture
+// gets.
 namespace tensorcraft {
 namespace {
 
@@ -54,7 +55,7 @@ std::string message_of(ErrorKind kind, F&& f) {
   return "nothing was thrown";
 }
 
-// What accepts a product with C at beta = 0.
+// Names the variants that accept a product with C at beta = 0.
 std::set<std::string_view> variants_with_c(const Tensor& a, const Tensor& b, const Tensor& c) {
   const Tensor out(c.dtype(), c.shape(), c.device());
   const std::vector<TensorView> inputs{a, b}, outputs{out};

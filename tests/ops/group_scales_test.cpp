@@ -167,7 +167,7 @@ TEST(GroupScales, AreOfFloat8) {
   EXPECT_EQ(grouped_gemm(codes, weights, {.sizes = sizes}).dtype(), DType::bfloat16);
 }
 
-// What groups of rows on an H100 take.
+// Returns the Config that groups of rows on an H100 take.
 Config planned(int64_t groups, int64_t rows, int64_t n, int64_t k, std::string_view variant) {
   alignas(16) static std::byte memory[16];
   const op::Operator& op = find_operator("grouped_gemm");

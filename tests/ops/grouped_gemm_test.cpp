@@ -228,7 +228,7 @@ TEST(GroupedGemm, RefusesWhatItCannotMultiply) {
       "masked_gemm: expected_rows must be at least 0, got -1");
 }
 
-// What a call on an H100 takes: rows x k in so many groups, each by k x n.
+// Explains what a call on an H100 takes: rows x k in so many groups, each by k x n.
 op::Explanation explained(int64_t groups, int64_t rows, int64_t n, int64_t k,
                           bool is_a_along_k = true) {
   alignas(16) static std::byte memory[16];

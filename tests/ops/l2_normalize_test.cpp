@@ -39,7 +39,7 @@ TEST(L2Normalize, AVectorShorterThanEpsIsDividedByEps) {
   EXPECT_EQ(l2_normalize(x, {.eps = 10}).data_as<float>()[1], 0.4f);
 }
 
-// What an H200 would run, without one.
+// Explains what an H200 would run, without one.
 op::Explanation explain_on_gpu(DType dtype, int64_t rows, int64_t cols, int64_t stride, float eps) {
   alignas(64) static char memory[64];
   const TensorView t(memory, dtype, {rows, cols}, {cols * stride, stride}, Device::cpu());

@@ -116,7 +116,7 @@ TEST(LayerNorm, SaysWhatIsWrong) {
   EXPECT_THROW(layer_norm(x, {.residual = y.view()}), Error);
 }
 
-// What an H200 would run, without one.
+// Explains what an H200 would run, without one.
 op::Explanation explain_on_gpu(DType dtype, int64_t rows, int64_t cols, int64_t stride) {
   alignas(64) static char memory[64];
   const TensorView t(memory, dtype, {rows, cols}, {cols * stride, stride}, Device::cpu());

@@ -40,7 +40,8 @@ TEST(MoeRouter, EqualScoresGoToTheLowestExpertAndNaNComesFirst) {
   }
 }
 
-// What float32 rounds to one score is still chosen by its logit: 20 and 30 have the sigmoid 1.
+// Experts whose logits float32 rounds to one score are still chosen by logit: 20 and 30 have the
+// sigmoid 1.
 TEST(MoeRouter, WithoutABiasLogitsDecide) {
   for (const Device d : places())
     for (const std::string_view variant : variants(d)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rms_norm and layer_norm promise alike: residuals, outputs in place, codes, and mistakes.
+// Checks what rms_norm and layer_norm promise alike: residuals, outputs in place, codes, and
+// mistakes.
 #include "tensorcraft/op/host/code_rows.hpp"
 #include "tensorcraft/ops/norm/norm.hpp"
 #include "tests/support/expect_error.hpp"

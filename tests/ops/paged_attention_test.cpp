@@ -53,7 +53,7 @@ struct PagedBatch {
     std::shuffle(free.begin(), free.end(), std::mt19937(order));
     const Dims shape{blocks, block_size, heads_k, dim};
     std::vector<float> k(size_t(num_elements(shape)), NAN), v = k;
-    // What lies behind a request's blocks is no block at all.
+    // Entries behind a request's blocks name no block at all.
     std::vector<int32_t> table(lengths.size() * size_t(width()), order % 2 ? -1 : 1 << 29);
     const int row = heads_k * dim;
     for (size_t b = 0; b < lengths.size(); ++b)
@@ -72,7 +72,7 @@ struct PagedBatch {
     v_cache = astype(Tensor::from(v, shape), {.dtype = dtype});
     tables = Tensor::from(table, {int64_t(lengths.size()), width()});
   }
-  // The same in memory of its own.
+  // Copies the batch into memory of its own.
   PagedBatch twin() const {
     PagedBatch t{lengths, block_size, heads_k, dim, dtype, order, spare, {}, {}, {}, {}, {}};
     t.keys = copy(keys);
@@ -367,7 +367,7 @@ TEST(PagedAttention, APlanServesOtherLengthsAndTables) {
   }
 }
 
-// What append_kv writes is what paged_attention reads, codes and latent columns included.
+// paged_attention reads what append_kv writes, codes and latent columns included.
 TEST(PagedAttention, ReadsWhatAppendKvWrites) {
   const int tokens = 40;
   std::vector<int32_t> slots(tokens), table = {2, 0, 3};

@@ -128,8 +128,8 @@ TEST_P(PropertyOfProducts, AttentionIsSoftmaxOfScaledScoresTimesTheValues) {
     std::vector<float> got;
     for (const double x : doubles(attention(q, k, v, {.variant = GetParam().variant}).out))
       got.push_back(float(x));
-    // What a score is off by, its weight is off by in proportion: of a mean of values of about 1
-    // whose terms cancel, that is no part of the result.
+    // An error of a score changes its weight in proportion: of a mean of values of about 1 whose
+    // terms cancel, that is no part of the result.
     Tolerance allowed = tolerance(dtype, dtype, double(keys + dim), true);
     allowed.absolute = tolerance(DType::float32, DType::float32, double(dim), false).relative;
     ASSERT_EQ(compare(got, expected, allowed), "")
@@ -259,7 +259,7 @@ class PropertyOfSparse : public OnDevice<Device> {
 INSTANTIATE_TEST_SUITE_P(Devices, PropertyOfSparse, ::testing::ValuesIn(devices_of_properties()),
                          [](const auto& info) { return "on_" + name_of_place(info.param); });
 
-// Of both formats, and of their transposed views.
+// Checks both formats, and their transposed views.
 TEST_P(PropertyOfSparse, ProductsOfRowsAndColumnsEqualTheDenseOnes) {
   for_many_cases([&](Random& random) {
     const SparseCase a = any_matrix(random);

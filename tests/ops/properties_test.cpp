@@ -93,7 +93,7 @@ TEST_P(PropertyOfRows, SoftmaxIsADistributionByItsFormula) {
   });
 }
 
-// Of a row, in double.
+// The statistics of a row, in double.
 struct Statistics {
   double mean = 0, variance = 0;
 };

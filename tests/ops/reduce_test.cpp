@@ -181,7 +181,7 @@ TEST(Reduce, VarianceKeepsItsDigitsFarFromZero) {
     EXPECT_NEAR(values<float>(var(floats(d, {70000}, numbers)))[0], squares, 1e-4 * squares) << d;
 }
 
-// What var gives on every device and by every variant that takes the array.
+// Checks what var gives on every device and by every variant that takes the array.
 void expect_variance(const std::vector<float>& x, double expected, double tolerance) {
   const auto n = int64_t(x.size());
   std::vector<float> apart;  // the same numbers as columns

@@ -41,7 +41,7 @@ std::vector<Device> host_devices() {
   return all;
 }
 
-// What attention sees: q at position m with k at n gives what it gives at m + 1000 with n + 1000.
+// Attention sees this: q at position m with k at n gives what it gives at m + 1000 with n + 1000.
 TEST(Rope, ProductsDependOnTheDistanceOfPositionsAlone) {
   std::mt19937 random(1);
   const Tensor q = normal_tensor({1, 1, 64}, random), k = normal_tensor({1, 1, 64}, random);

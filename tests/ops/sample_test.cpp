@@ -50,7 +50,7 @@ std::vector<double> softmax_of(const std::vector<float>& logits, double temperat
   return p;
 }
 
-// Of draws against probabilities, by classes of indices.
+// Compares draws with probabilities, by classes of indices.
 double chi_square(const Ids& draws, const std::vector<double>& p, int64_t classes) {
   std::vector<double> seen(size_t(classes), 0.0), wanted(size_t(classes), 0.0);
   const auto class_of = [&](int64_t i) { return size_t(i * classes / int64_t(p.size())); };
@@ -103,7 +103,7 @@ void expect_agreement(const Tensor& row, const SampleOptions& options, const Ids
 }
 
 TEST(Sample, DrawsWithTheProbabilitiesOfSoftmax) {
-  // Of 50 classes, 49 degrees of freedom, 1e-4 of all samples lie beyond 95.
+  // With 50 classes, 49 degrees of freedom, 1e-4 of all samples lie beyond 95.
   constexpr double kBound = 95;
   constexpr int64_t kDraws = 20000;
   for (const auto& [cols, spread] : {std::pair(50, 1.5f), std::pair(2500, 0.4f)}) {
@@ -129,7 +129,7 @@ TEST(Sample, OffsetsDrawAnewAndSeedsDrawAnew) {
     by_offset.push_back(values<int64_t>(sample(row, {.seed = 5, .offset = i}))[0]);
     by_seed.push_back(values<int64_t>(sample(row, {.seed = i, .offset = 5}))[0]);
   }
-  // Of 63 degrees of freedom, 1e-4.
+  // With 63 degrees of freedom, 1e-4 of all samples lie beyond 114.
   EXPECT_LT(chi_square(by_offset, p, 64), 114);
   EXPECT_LT(chi_square(by_seed, p, 64), 114);
   EXPECT_NE(by_offset, by_seed);

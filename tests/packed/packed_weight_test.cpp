@@ -135,7 +135,7 @@ TEST(PackWeight, FloatZeroPointsFindFewerLevels) {
   }
 }
 
-// What float16 does not hold is float32: a thousand and a little, and what overflows.
+// A zero point that float16 does not hold is float32: a thousand and a little, and what overflows.
 TEST(PackWeight, FloatZeroPointsAreFloat32WhereFloat16IsTooCoarse) {
   for (const float base : {1001.3f, 1e5f, 0.1f}) {
     std::vector<float> w(32);

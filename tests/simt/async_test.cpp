@@ -23,7 +23,7 @@ struct Data {
   int seen[4];
 };
 
-// What of four loads has landed when one thread has waited for the last.
+// Notes which of four loads have landed when one thread has waited for the last.
 void look_early(const void* p) {
   Shared& s = static_shared<Shared>();
   Data& d = **static_cast<Data* const*>(p);

@@ -83,8 +83,9 @@ std::vector<float> values(const TensorView& t) {
 
 using Results = std::vector<std::vector<float>>;
 
-// What the reference makes of the same arguments, in memory of its own. Nothing if it refuses, no
-// results if it refuses a value, such as an index, which no kernel can tell the host about.
+// Returns what the reference makes of the same arguments, in memory of its own. Nothing if it
+// refuses, no results if it refuses a value, such as an index, which no kernel can tell the host
+// about.
 std::optional<Results> reference(const AnyCall& call) {
   try {
     // So many elements in little memory overlap, which no output may.
@@ -138,7 +139,7 @@ bool is_helpful(const std::string& text, const op::Description& d) {
               "does not accept", "not compiled",  "leave it out", "make it "});
 }
 
-// What a child tells its parent even if it crashes: the seed of the last call, and how often each
+// A child tells its parent this even if it crashes: the seed of the last call, and how often each
 // mutation was refused and was right after all.
 struct Progress {
   uint64_t seed;
@@ -165,7 +166,7 @@ class GeneratedCall {
     call_.outputs = run_->outputs();
   }
 
-  // What is wrong with how the call ended; empty if all is well.
+  // Returns what is wrong with how the call ended; empty if all is well.
   std::string check(Scratch& scratch, Progress& progress) {
     std::string wrong;
     size_t which = 0;

@@ -41,7 +41,8 @@ class ColdKey : public testing::Test {
   }
   void TearDown() override { unsetenv("TC_TEST_COMPILE_US"); }
 
-  // What one process does: the number of its compilations, kWrongImage if the kernel is wrong.
+  // Builds in one process; returns the number of its compilations, kWrongImage if the kernel is
+  // wrong.
   static int build_here(const std::string& folder, std::chrono::milliseconds timeout) {
     Compiler compiler(folder, kDefaultCacheBytes, timeout);
     const std::string image = compiler.build(scale_key(), "sm_90a").entry.image;

@@ -16,8 +16,8 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-// What must hold when calls of a driver fail while a model runs: the fake driver and the table of a
-// real one are tested the same way. A Driver has `faults`, `retained_contexts`, alive()
+// Checks what must hold when calls of a driver fail while a model runs: the fake driver and the
+// table of a real one are tested the same way. A Driver has `faults`, `retained_contexts`, alive()
 // and damage().
 namespace tensorcraft::test {
 
@@ -85,7 +85,7 @@ struct Fault {
   }
 };
 
-// What any use of a lost device answers; empty if it names the loss as `cause` does.
+// Returns the wrong answers of a lost device; empty if each use names the loss as `cause` does.
 inline std::string wrong_answers_after_loss(Device device, const std::string& cause) {
   const std::function<Result()> uses[] = {
       [&] { return synchronize(device), Result(); }, [&] { return Stream(device.index), Result(); },
@@ -134,7 +134,7 @@ inline void give_cached_memory_back() {
   }
 }
 
-// What is wrong once a fault met the model on a fresh driver; empty if all is well.
+// Returns what is wrong once a fault met the model on a fresh driver; empty if all is well.
 template <class Driver>
 std::string run_with_fault(Driver& driver, Device device, const Fault& fault, const Result& right) {
   const int before = driver.alive();
@@ -158,7 +158,8 @@ std::string run_with_fault(Driver& driver, Device device, const Fault& fault, co
   }
   jit::clear_memory();
   if (!lost) give_cached_memory_back();
-  // What a lost device held goes with the process; what a driver refuses to free stays.
+  // Memory that a lost device held goes with the process; memory that a driver refuses to free
+  // stays.
   const int left = driver.alive() - before;
   const bool may_leak = fault.repeat == Repeat::from || fault.n < 8;
   const long excused = fault.repeat == Repeat::once ? 0 : may_leak ? given : 0;

@@ -112,7 +112,7 @@ TEST_F(DriverFaults, FromACallOnAreErrorsOrHarmless) {
   expect_nothing_wrong([] { return sweep(Repeat::from, repeats(1, 2)); }, std::chrono::minutes(10));
 }
 
-// The same around the entries of a table, as tests/gpu does with the real driver's.
+// Faults occur likewise around the entries of a table, as tests/gpu does with the real driver's.
 TEST_F(DriverFaults, InFrontOfATableAreErrorsOrHarmless) {
   expect_nothing_wrong([] {
     SimtDriver driver;

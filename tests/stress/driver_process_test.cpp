@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to a process that computes on a driver: it forks, ends at any moment, loses a
+// Checks what happens to a process that computes on a driver: it forks, ends at any moment, loses a
 // device, runs out of memory, and uses several devices from many threads.
 #include "tests/stress/driver_faults.hpp"
 #include "tests/stress/stress.hpp"
@@ -192,7 +192,7 @@ TEST_F(DriverProcess, ManyThreadsWithFaultsGetErrorsOrTheirOwnResults) {
   });
 }
 
-// What a child of a process that had used the GPU may and may not do.
+// Checks what a child of a process that had used the GPU may and may not do.
 int wrong_in_a_forked_child() {
   const Attempt made = attempt_here([] { return Encoder(Device::cuda()).run(); });
   if (made.result || made.kind != ErrorKind::device_lost) return 1;
@@ -249,7 +249,7 @@ TEST_F(DriverProcess, ItMayForkWhileItsThreadsUseTheDevice) {
   });
 }
 
-// What is in static storage is freed after main(), some of it after the library's own objects.
+// Objects in static storage are freed after main(), some of them after the library's own objects.
 TEST_F(DriverProcess, ObjectsOfStaticStorageMayOutliveTheRest) {
   expect_exit(0, [] {
     static Tensor early;  // destroyed last

@@ -67,7 +67,7 @@ class Encoder {
     return y;
   }
 
-  // What was freed on the upload stream must not go before the work that reads it is done.
+  // Memory that was freed on the upload stream must not go before the work that reads it is done.
   void wait_for_compute() {
     if (!device_.is_cuda()) return;
     Event read(device_.index);

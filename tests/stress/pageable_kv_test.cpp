@@ -79,7 +79,7 @@ struct MoveCase {
   DType index;
 };
 
-// What differs from the same call on the CPU.
+// Returns what differs from the same call on the CPU.
 std::string difference(const MoveCase& c) {
   const Dims to = shape_of(c.dst, c.layers, c.num_tokens, c.bytes),
              from = shape_of(c.src, c.layers, c.num_tokens, c.bytes);

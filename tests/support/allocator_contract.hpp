@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-// What every source of memory promises: pools over any device, the driver's own memory, the host's.
+// Every source of memory promises this: pools over any device, the driver's own memory, the host's.
 namespace tensorcraft::test {
 
 // A source with two streams of its device.

@@ -98,7 +98,7 @@ inline Tensor bools(const std::vector<bool>& values) {
   return t;
 }
 
-// What the documentation says, key by key, of a batch that is not ragged.
+// Computes what the documentation says, key by key, of a batch that is not ragged.
 inline AttentionCall::Result by_definition(const AttentionCall& c, DType dtype) {
   const auto rounded = [&](const Tensor& t) { return doubles(astype(t, {.dtype = dtype})); };
   const auto q = rounded(c.q), k = rounded(c.k), v = rounded(c.v);

@@ -235,7 +235,7 @@ bool is_product(const Case& c) {
   return name == "gemm" || name == "grouped_gemm" || name == "masked_gemm";
 }
 
-// What the entries of a file serve that do not say it themselves.
+// Returns the operators of those entries of a file that do not name one themselves.
 Json operators_of(const Json& file) {
   return file.contains("operators") ? file["operators"] : Json::array({file.value("operator", "")});
 }

@@ -56,9 +56,9 @@ struct ImaginedCall {
   std::vector<op::OutputSpec> specs;  // of the outputs
 };
 
-// What a case returns; takes no memory.
+// Returns the outputs of a case; takes no memory.
 std::vector<op::OutputSpec> infer_case(const Case& c);
-// What it would run on a device that need not be there; takes no memory.
+// Explains what it would run on a device that need not be there; takes no memory.
 op::Explanation explain_case(const Case& c, const DeviceInfo& device);
 
 // A tensor in a guarded allocation: the bytes around it are checked after a call.

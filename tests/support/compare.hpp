@@ -14,7 +14,7 @@ struct ToleranceConfig {
   double rtol = 1e-5;
   double atol = 1e-8;
 
-  // What elementwise operators are held to.
+  // Elementwise operators are held to this.
   static ToleranceConfig of(DType dtype) {
     switch (dtype) {
       case DType::float32:
@@ -29,7 +29,7 @@ struct ToleranceConfig {
   }
 };
 
-// What a comparison found; prints as one sentence for a failing test.
+// The result of a comparison; prints as one sentence for a failing test.
 struct Comparison {
   int64_t mismatches = 0;
   int64_t index = -1;  // of the first mismatch, or of the largest absolute error where all match
@@ -98,7 +98,7 @@ bool allclose(const A* a, const B* b, int64_t n, double rtol, double atol) {
   return bool(compare(a, b, n, {rtol, atol}));
 }
 
-// The same as a line for a reader: whether all match, and the largest difference.
+// Writes a line for a reader likewise: whether all match, and the largest difference.
 template <class A, class B>
 bool validate_kernel_correctness(const A* got, const B* expected, int64_t n,
                                  ToleranceConfig tolerance, std::ostream& out) {

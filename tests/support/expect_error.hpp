@@ -21,7 +21,7 @@ void expect_error(ErrorKind kind, Call&& call, const std::string& text) {
   ADD_FAILURE() << "nothing was thrown; expected: " << text;
 }
 
-// The same if a part of the text is enough.
+// Likewise if a part of the text is enough.
 template <class Call>
 void expect_error_with(ErrorKind kind, const std::string& part, Call&& call) {
   try {

@@ -88,7 +88,7 @@ void fill_stream_calls(cuda::Driver& d) {
   d.stream_create_with_priority.function = [](CUstream_st** stream, uint32_t, int priority) {
     return fake->last_priority = priority, create_stream(stream, "cuStreamCreateWithPriority");
   };
-  // What it holds is still done.
+  // Work that the stream holds is still done.
   d.stream_destroy.function = [](CUstream_st* stream) {
     if (const int status = in_context("cuStreamDestroy")) return status;
     const Lock lock(fake->device_mutex);

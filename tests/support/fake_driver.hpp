@@ -21,7 +21,7 @@ struct FakeGpu {
   int shared_bytes_per_block = 232448;
   size_t memory_bytes = size_t(141) << 30;
 
-  // What the driver says of it.
+  // Returns what the driver says of it.
   int attribute(int which) const {
     switch (which) {
       case cuda::kClockKhz:
@@ -61,7 +61,7 @@ struct FakeLaunch {
   CUstream_st* stream = nullptr;
 };
 
-// What the launches of a loaded image run; their only parameter is a struct of params_bytes.
+// The launches of a loaded image run this; their only parameter is a struct of params_bytes.
 struct FakeKernel {
   std::function<void(const FakeLaunch&, const void* params)> run;
   size_t params_bytes = 0;
@@ -86,15 +86,15 @@ class FakeDriver {
   FaultPoint faults;  // of calls whatever their names
   // Runs inside each call, before it answers.
   std::function<void(std::string_view name)> on_call;
-  // What a launch does with its parameters, before it returns; nothing by default.
+  // A launch calls this with its parameters, before it returns; nothing by default.
   std::function<void(const FakeLaunch&, const void* params)> on_launch;
-  // What the launches of an image run in their stream; without it they compute nothing. An image
-  // for which it gives none is refused.
+  // Returns what the launches of an image run in their stream; without it they compute nothing. An
+  // image for which it gives none is refused.
   std::function<FakeKernel(const char* image)> load_kernel;
   // Work runs when something waits for it, each stream by itself, else when it is enqueued.
   bool deferred = false;
-  // What was done that no driver forgives: a late access, a second free, a kernel that failed;
-  // empty if all is well.
+  // Reports what no driver forgives: a late access, a second free, a kernel that failed; empty if
+  // all is well.
   std::string damage();
 
   std::map<std::string, int> calls;

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <utility>
 
-// What can be launched of a graph.
+// Holds what can be launched of a graph.
 struct CUgraphExec_st {
   std::vector<std::function<void(CUstream_st*)>> nodes;
   std::vector<std::shared_ptr<void>> owned;

@@ -8,7 +8,7 @@
 
 struct CUstream_st;
 
-// What was recorded instead of run, and what it owns.
+// Holds what was recorded instead of run, and what it owns.
 struct CUgraph_st {
   uint64_t number;  // of the recording
   std::vector<std::function<void(CUstream_st*)>> nodes = {};

@@ -9,7 +9,7 @@
 
 namespace tensorcraft::test {
 
-// What gemm says of a product on a GPU that need not be here.
+// Explains a product on a GPU that need not be here.
 inline op::Explanation explain_on(const DeviceInfo& device, DType dtype, const Dims& a,
                                   const Dims& b, const Dims& d, bool allow_tf32 = false,
                                   bool batch_invariant = false, std::string_view gated = {}) {

@@ -20,7 +20,7 @@ class GuardedMemory {
   bool is_alive(const void* address, size_t bytes) const;
   int device_of(const void* address) const;  // -1 of none
   size_t bytes_in_use(int device) const;
-  // What was written to places that may not be written; empty if all is well.
+  // Reports what was written to places that may not be written; empty if all is well.
   std::string damage() const;
 
  private:

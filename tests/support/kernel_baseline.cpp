@@ -58,7 +58,7 @@ std::string promise(const KernelUse& use) {
   return join("the launch bounds promise ", use.min_blocks, " blocks of ", use.threads, " threads");
 }
 
-// What no baseline can allow.
+// Returns what no baseline can allow.
 std::vector<std::string> defects(const MeasuredKernel& kernel, const KernelUse& before) {
   std::vector<std::string> found;
   const auto& use = kernel.use;

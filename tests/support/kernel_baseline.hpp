@@ -45,7 +45,7 @@ struct KernelBaseline {
 };
 // Kind not_found or value if the file is not there or not of this form.
 KernelBaseline read_baseline(const std::string& path);
-// The same form, for scripts/kernels_table.py to accept. Kind io if it cannot be written.
+// Writes the same form, for scripts/kernels_table.py to accept. Kind io if it cannot be written.
 void write_baseline(const KernelBaseline& baseline, const std::string& path);
 
 struct Findings {

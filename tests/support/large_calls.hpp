@@ -25,7 +25,7 @@ class LargeCall {
   // (empty: the best), and compares those rows with the reference, which gets no others. What is
   // wrong; empty if nothing is.
   std::string run(Device device, int64_t elements, std::string_view variant = {}) const;
-  // Those that take the call.
+  // Returns the variants that take the call.
   std::vector<std::string> variants(Device device, int64_t elements) const;
   friend void PrintTo(const LargeCall& call, std::ostream* out) { *out << call.name(); }
 

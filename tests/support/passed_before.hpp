@@ -16,8 +16,8 @@
 
 namespace tensorcraft::test {
 
-// What passed a slow check in an earlier run, of any tree of this user: a file beside the JIT
-// cache. A key is a hash of all that the check looks at. With TC_TEST_FULL nothing has passed
+// Keeps what passed a slow check in an earlier run, of any tree of this user, in a file beside the
+// JIT cache. A key is a hash of all that the check looks at. With TC_TEST_FULL nothing has passed
 // before.
 class PassedBefore {
  public:

@@ -66,8 +66,8 @@ class RecordedServers {
       if (random_() % 8 == 0) end_one();
     }
   }
-  // Of what was asked for at once, at most; and reserved bytes over that: what the pool's rounding
-  // and gaps add to what the servers need.
+  // Returns the most that was asked for at once; and the ratio of reserved bytes to it: what the
+  // pool's rounding and gaps add to what the servers need.
   size_t peak() const { return peak_; }
   double reserved_over_peak() const {
     return double(pool_.statistics().peak_reserved) / double(peak_);

@@ -98,7 +98,7 @@ void add_tiny_products(Json& cases, const std::string& name, Json options,
   inputs["a"] = {{"shape", {3, 4}}};
   inputs["b"] = {{"shape", {4, options.contains("gated") ? 10 : 5}}};
   add_products(cases, name, inputs, options);
-  // Of 8-bit operands all that is added has the dtype of the result.
+  // For 8-bit operands all that is added has the dtype of the result.
   for (const Json& result : kFloats) {
     options["out_dtype"] = result;
     for (const char* added : {"c", "bias"})
@@ -109,7 +109,7 @@ void add_tiny_products(Json& cases, const std::string& name, Json options,
   add_codes(cases, name, options, inputs);
 }
 
-// What rungs for vectors have besides: bias and an expression in whole vectors, a result of the
+// Rungs for vectors need these besides: bias and an expression in whole vectors, a result of the
 // other 16 bits, and gates at rows of D that vectors do not divide.
 void add_products_in_vectors(Json& cases) {
   const auto add = [&](const char* name, Json dtypes, Json a, Json b, Json options) {

@@ -4,8 +4,8 @@
 
 namespace tensorcraft::test {
 
-// What runs on the SIMT device: the cases with the tag `simt`, and small ones that a loop says
-// better than a file: every pair of dtypes, epilogue, fusion and group that `naive` and the
+// Returns what runs on the SIMT device: the cases with the tag `simt`, and small ones that a loop
+// says better than a file: every pair of dtypes, epilogue, fusion and group that `naive` and the
 // vectorized rungs are compiled for. Without those of types that an instrumented library leaves
 // out.
 std::vector<Case> simt_cases();
@@ -14,14 +14,16 @@ std::vector<Case> simt_cases();
 // numbers are drawn from the range of their sweep. The same ones for a seed, whatever other
 // operators have; fewer if few are legal.
 std::vector<Case> drawn_cases(const op::Operator& op, uint64_t seed);
-// What the usual run draws, whose kernels are compiled ahead; none in an instrumented library.
+// Returns what the usual run draws, whose kernels are compiled ahead; none in an instrumented
+// library.
 std::vector<Case> usual_drawn_cases();
 
 // Do both start the same kernels on as many blocks? What they work on may differ.
 bool launches_the_same(const op::Plan& a, const op::Plan& b);
 
-// What every row that accepts the case launches on the SIMT device; and what it launches there for
-// large problems only, asked of a device that small ones fill. Nothing if the output is empty.
+// Returns what every row that accepts the case launches on the SIMT device; and what it launches
+// there for large problems only, asked of a device that small ones fill. Nothing if the output is
+// empty.
 std::vector<op::Plan> plans_on_simt(const Case& c, const std::vector<TensorView>& outputs,
                                     const op::Arguments& arguments);
 

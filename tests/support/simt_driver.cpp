@@ -36,8 +36,8 @@ Strings split(std::string_view text) {
   return parts;
 }
 
-// What an entry calls: "rung<float, bf16, kConfig>(p);" under "kConfig = ns::Config{.block_m =
-// 64};"
+// Holds what an entry calls: "rung<float, bf16, kConfig>(p);" under "kConfig = ns::Config{.block_m
+// = 64};"
 struct EntryCall {
   std::string function;
   Strings types, fields;

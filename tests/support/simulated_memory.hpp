@@ -20,8 +20,8 @@
 
 namespace tensorcraft::test {
 
-// What a device does, in host memory and as late as the test likes: each stream is a queue of work
-// that runs when the test, or a wait, asks for it. Safe for concurrent use.
+// Does what a device does, in host memory and as late as the test likes: each stream is a queue of
+// work that runs when the test, or a wait, asks for it. Safe for concurrent use.
 class SimulatedDevice {
  public:
   explicit SimulatedDevice(size_t capacity = size_t(1) << 30, bool has_memory = true)
@@ -212,7 +212,7 @@ class SimulatedMark final : public memory::Mark {
   uint64_t position_ = 0;
 };
 
-// What a pool holds of the device, which outlives it.
+// A pool holds this of the device, which outlives it.
 class SimulatedHandle final : public memory::MemoryDevice {
  public:
   explicit SimulatedHandle(SimulatedDevice& device) : d_(device) {}

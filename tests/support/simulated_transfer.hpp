@@ -15,7 +15,7 @@
 
 namespace tensorcraft::test {
 
-// What an engine holds of a simulated device, which outlives it. Host memory is pageable unless the
+// An engine holds this of a simulated device, which outlives it. Host memory is pageable unless the
 // test says otherwise. A copy from or to pageable memory on a lane is damage.
 class SimulatedCopyDevice final : public transfer::CopyDevice {
  public:

@@ -28,7 +28,7 @@ struct SparseCase {
   }
 };
 
-// Of random sizes and lengths of rows: alike, skewed, with empty ones; indices ascend.
+// Sizes and lengths of rows are random: alike, skewed, with empty ones; indices ascend.
 inline SparseCase random_matrix(std::mt19937& random) {
   const auto below = [&](int n) { return int(random() % unsigned(n)); };
   SparseCase a;

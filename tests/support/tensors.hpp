@@ -51,7 +51,7 @@ inline Tensor normal_tensor(const Dims& shape, std::mt19937& random, float mean 
   return t;
 }
 
-// The same rounded to any dtype.
+// Likewise, rounded to any dtype.
 inline Tensor normal_tensor(const Dims& shape, DType dtype = DType::float32, unsigned seed = 1) {
   Tensor t(dtype, shape);
   std::mt19937 random(seed);

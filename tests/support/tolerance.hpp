@@ -49,8 +49,8 @@ inline Tolerance tolerance(DType out, DType compute, double reduction, bool roun
                            : 0};
 }
 
-// The same for codes of 8 bits that may be `steps` away: a value that differs in its last bit may
-// be on the other side of the middle between two codes.
+// Allows 8-bit values to be `steps` away: a value that differs in its last bit may be on the other
+// side of the middle between two codes.
 inline Tolerance with_code_steps(Tolerance t, DType out, double steps) {
   if (dtype_bytes(out) != 1) return t;
   (is_floating(out) ? t.relative : t.absolute) +=

@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-// What every transfer engine promises: over a simulation, over host memory, over a driver in host
+// Every transfer engine promises this: over a simulation, over host memory, over a driver in host
 // memory, over a GPU.
 namespace tensorcraft::test {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/tuned.hpp"
 
-// What a test program chooses does not depend on what its user has tuned.
+// Makes a test program's choices independent of what its user has tuned.
 namespace tensorcraft::test {
 namespace {
 

@@ -8,7 +8,8 @@
 namespace tensorcraft::test {
 namespace {
 
-// What the memory holds after one thread with operands x and y; 64-bit values, or 32 zero-extended.
+// Returns what the memory holds after one thread with operands x and y; 64-bit values, or 32
+// zero-extended.
 using Change = uint64_t (*)(uint64_t old, uint64_t x, uint64_t y);
 
 template <void (*kKernel)(const Params&)>

@@ -20,8 +20,8 @@ namespace tensorcraft::test {
 using Random = std::mt19937;
 using Words = std::span<const uint32_t>;
 
-// What one word of the output must be: these bits, or a float this close to them. NaN and infinity
-// have no tolerance.
+// Says what one word of the output must be: these bits, or a float this close to them. NaN and
+// infinity have no tolerance.
 struct Expected {
   uint32_t bits = 0;
   double tolerance = 0;
@@ -52,7 +52,7 @@ struct Case {
       simt;
   // The input of one block; each third block (0, 1, 2) has exact, random and special values.
   std::function<void(Random&, int block, std::span<uint32_t> in)> fill;
-  // What a block gives, by an obvious computation of its own.
+  // Returns what a block gives, by an obvious computation of its own.
   std::function<std::vector<Expected>(Words in, int block)> expect;
 };
 

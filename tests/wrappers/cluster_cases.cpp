@@ -53,7 +53,7 @@ std::vector<Expected> expect_relaxed(Words in, int) {
   return out;
 }
 
-// What the block before sent, turned round.
+// Expects what the block before sent, turned round.
 std::vector<Expected> expect_sent(Words in, int) {
   std::vector<Expected> out;
   for (size_t i = 0; i < kBlocks * 32; ++i)

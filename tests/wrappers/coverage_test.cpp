@@ -78,7 +78,7 @@ std::set<std::string> functions_of(const std::string& path, bool kernels) {
   return names;
 }
 
-// What the kernels do, without the heads of their functions.
+// Returns the bodies of the kernels, without the heads of their functions.
 std::string kernel_bodies() {
   static const std::regex head(R"(TC_DEVICE void \w+\(const Params& p)");
   std::string bodies;

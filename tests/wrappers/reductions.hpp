@@ -9,7 +9,7 @@
 
 namespace tensorcraft::test {
 
-// What the copy engine makes of two words in memory and two in an operand, by an obvious
+// Computes what the copy engine makes of two words in memory and two in an operand, by an obvious
 // computation: sums rounded once, with subnormals; one NaN; the smaller or larger of a number and a
 // NaN is the number.
 struct Reduction {

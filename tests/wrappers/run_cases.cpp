@@ -10,7 +10,7 @@
 namespace tensorcraft::test {
 namespace {
 
-// What one launch gets, and how many clusters it has.
+// Says what one launch gets, and how many clusters it has.
 struct Part {
   Params params;
   unsigned clusters;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kThreads = 64;
 
-// What lane `lane` gets if the lanes of its warp pass x.
+// Returns what lane `lane` gets if the lanes of its warp pass x.
 using Meaning = std::function<uint32_t(Words x, int lane)>;
 
 template <void (*kKernel)(const Params&)>
@@ -99,7 +99,7 @@ std::vector<Case> shuffle_cases() {
   };
 }
 
-// What the lanes below 11, or the others, pass.
+// Returns what the lanes below 11, or the others, pass.
 Words group_of(Words x, int lane) { return lane < 11 ? x.first(11) : x.subspan(11); }
 
 uint32_t redux_of_group(Words all, int lane) {

@@ -146,7 +146,7 @@ std::vector<Case> wgmma_cases() {
   constexpr auto none = Swizzle::none, s32 = Swizzle::bytes_32, s64 = Swizzle::bytes_64,
                  s128 = Swizzle::bytes_128;
   std::vector<Case> cases;
-  // The same kernel with several layouts: a colon ends the kernel's name.
+  // Each kernel runs with several layouts: a colon ends the kernel's name.
   const auto add = [&]<void (*kKernel)(const Params&)>(const char* name, Layout layout) {
     cases.push_back(wgmma<kKernel>(name, layout));
   };

@@ -102,7 +102,7 @@ std::vector<uint32_t> on_gpu(const Case& c, const std::vector<uint32_t>& in) {
   return out;
 }
 
-// What runs beside the threads or lets them go on may do so at any legal time.
+// Operations that run beside the threads or let them go on may do so at any legal time.
 std::vector<simt::Options> timings(const Case& c) {
   static const std::set<std::string> in_step{"convert.cuh", "warp.cuh", "atomic.cuh", "matrix.cuh",
                                              "mma.cuh",     "wmma.cuh", "layout.cuh"};

@@ -21,7 +21,7 @@ struct Rig {
       : pool(device.handle(), {.checks = {.enabled = true, .quarantine = quarantine}}) {}
   SimulatedDevice device;
   MemoryPool pool;
-  // What free() says; empty if nothing.
+  // Returns what free() says; empty if nothing.
   std::string free(const Block& block) {
     try {
       pool.free(block.data, kA);

@@ -62,7 +62,7 @@ struct Model {
 
 class History {
  public:
-  // What differs; empty if nothing does.
+  // Returns what differs; empty if nothing does.
   std::string run(const std::vector<std::pair<int, unsigned>>& steps) {
     for (const auto& [action, choice] : steps) {
       step(action, choice);
@@ -144,7 +144,7 @@ class History {
     }
     device_.step(random_);
   }
-  // What comes back needs room while its place on the host is still taken.
+  // A block that comes back needs room while its place on the host is still taken.
   bool restore(std::list<Model::Block>::iterator block) {
     if (block->resident) return true;
     if (!model_.make_room()) return false;

@@ -133,7 +133,7 @@ TEST(Recording, NeitherMarksNorWaits) {
   pool.free(of_b.data, kB);
   device.begin_recording(kA);
   EXPECT_NO_THROW(pool.allocate(2 * kMiB, kA));
-  // What stream B may still use cannot be waited for inside a recording.
+  // A recording cannot wait for memory that stream B may still use.
   EXPECT_THROW(pool.allocate(2 * kMiB, kA), Error);
   EXPECT_EQ(device.waits, 0);
   EXPECT_EQ(device.damage, "");

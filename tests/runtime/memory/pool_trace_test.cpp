@@ -19,10 +19,10 @@ namespace {
 
 using test::SimulatedDevice;
 
-// What a server of a language model asks for: requests arrive and grow a cache, a page at a time,
-// for as many tokens as they have; in each step the activations of a prefill, or of a decode of all
-// that run, live for a moment. New requests come in while less than nine tenths of the limit are in
-// use, and leave early beyond it.
+// Asks for memory as a server of a language model does: requests arrive and grow a cache, a page at
+// a time, for as many tokens as they have; in each step the activations of a prefill, or of a
+// decode of all that run, live for a moment. New requests come in while less than nine tenths of
+// the limit are in use, and leave early beyond it.
 class ServedModel {
  public:
   ServedModel(MemoryPool& pool, size_t limit) : pool_(pool), limit_(limit) {}
@@ -107,7 +107,7 @@ TEST(PoolTrace, AServedModelNeedsLittleMoreThanItUses) {
   EXPECT_LE(model.worst, 1.15);
 }
 
-// What the language model of examples/chat asked for, on machines with room for a few and for many.
+// The language model of examples/chat asked for this, on machines with room for a few and for many.
 TEST(PoolTrace, RecordedServersNeedLittleMoreThanTheyUse) {
   constexpr int64_t kOperations = 1000000;
   for (const size_t limit : {size_t(2) << 30, size_t(16) << 30}) {

@@ -22,7 +22,7 @@ constexpr size_t kMiB = size_t(1) << 20;
 class Holder final : public Reclaimer {
  public:
   explicit Holder(MemoryPool& pool) : pool_(pool) {}
-  // What it holds goes back, too, if there is no room for all.
+  // If there is no room for all blocks, those that it holds go back too.
   Holder(MemoryPool& pool, int blocks) : Holder(pool) {
     for (int i = 0; i < blocks; ++i) blocks_.push_back(pool.allocate(kMiB, {}));
   }

@@ -257,7 +257,7 @@ TEST(Tensor, GoesBackOnItsOwnStreamFromAnyThread) {
   set_current_stream(StreamRef());
 }
 
-// Of a pool with room for one: the other stream gets the memory after the work that was told.
+// The pool has room for one: the other stream gets the memory after the work that was told.
 TEST(Tensor, IsReusedAfterTheStreamsThatWereRecorded) {
   test::FakeDriver driver({test::FakeGpu{.memory_bytes = 1 << 20}});
   driver.deferred = true;

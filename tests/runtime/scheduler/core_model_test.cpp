@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds after every step, whatever happens: on random histories, and on all histories of three
-// tasks.
+// Checks what holds after every step, whatever happens: on random histories, and on all histories
+// of three tasks.
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/runtime/scheduler/core.hpp"
 

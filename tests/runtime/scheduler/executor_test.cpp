@@ -34,7 +34,7 @@ std::map<TaskId, std::string> ends_of(Executor& executor, size_t count) {
   return ends;
 }
 
-// What every executor does.
+// Checks what every executor does.
 class EachExecutor : public testing::TestWithParam<bool> {
  protected:
   FakeDriver fake_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVTX loads in the place of a profiler: it writes each range into the file that
-// TC_TEST_NVTX_FILE names, a line each, indented by how deep it lies.
+// NVTX loads this in the place of a profiler: it writes each range into the file that
+// TC_TEST_NVTX_FILE names, one per line, indented by how deep it lies.
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds after every step of a random history: of transfers, cancels, time, and a device, a
-// stager and callers that move as they like.
+// Checks what holds after every step of a random history: of transfers, cancels, time, and a
+// device, a stager and callers that move as they like.
 #include "tensorcraft/runtime/transfer/core.hpp"
 
 #include "tests/support/simulated_transfer.hpp"
@@ -149,7 +149,7 @@ class Model {
     require(counted == ended, "the ends are miscounted");
     check_order();
   }
-  // Of one lane nothing runs that a queued one goes before, if both were there at the last start.
+  // Nothing runs on a lane that a queued one goes before, if both were there at the last start.
   void check_order() {
     for (const auto& one : all_)
       for (const auto& other : all_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the contract (transfer_contract_test.cpp) does not say of engines.
+// Checks what the contract (transfer_contract_test.cpp) does not say of engines.
 #include "tensorcraft/runtime/transfer/engine.hpp"
 
 #include "tensorcraft/runtime/memory/tensor.hpp"

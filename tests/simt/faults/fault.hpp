@@ -27,9 +27,9 @@ struct Fault {
   Index3 block{32};
   Index3 cluster{1};  // and the grid
   size_t shared_bytes = 0;
-  // What the report must say in every build, and if ASan or the race build say something else,
-  // that; null if a build does not find it. "wrong result" stands for values that differ from the
-  // twin's.
+  // The report must say `any` in every build, but `asan` or `race` if ASan or the race build say
+  // something else; null if a build does not find it. "wrong result" stands for values that differ
+  // from the twin's.
   const char* any = nullptr;
   const char* asan = any;
   const char* race = any;
