@@ -3,7 +3,7 @@
 // for all cases of an operator that share a unit and a limit.
 "use strict";
 
-// What a bar is long by: what limits the problem.
+// A bar is as long as the figure of what limits the problem.
 const unitOf = (c) => ({ bytes: "GB/s", flops: "TFLOPS" })[c.bound] || "calls/ms";
 const speedOf = (c, row) =>
   row.error ? 0 : { bytes: row.gbs, flops: row.tflops }[c.bound] || 1000 / row.median_us;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every chart has: a stop of the Tab key, marks that say their values, scales.
+// Every chart has these: a stop of the Tab key, marks that say their values, scales.
 "use strict";
 
 // A chart is one stop of the Tab key; from there arrows go from mark to mark.

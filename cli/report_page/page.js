@@ -23,7 +23,7 @@ const factsOf = (file) => {
   return hidden("Machine and method", list);
 };
 
-// What tells one run from another, in one line.
+// Tells one run from another, in one line.
 const SHORT_FACTS = ["date", "commit", "tensorcraft", "driver", "clock_mhz", "power_w"];
 const runOf = (file) => {
   const where = file.device.name || file.machine.gpu || file.machine.processor;
@@ -39,7 +39,7 @@ const peersOf = (cases) => {
   return found.sort((a, b) => last(a) - last(b));
 };
 
-// What a copy takes says nothing of a problem that operations limit.
+// A copy's time says nothing of a problem that operations limit.
 const isUnlike = (c, peer) => c.bound === "flops" && peer === "copy";
 
 const ratioCell = (c, peer) => {
@@ -49,7 +49,7 @@ const ratioCell = (c, peer) => {
 
 const worst = (c) => Math.min(Infinity, ...c.loses_to.map((peer) => c.ratios[peer]));
 
-// What a launch takes hides the floor in calls so small that a graph had to time them.
+// A launch's time hides the floor in calls so small that a graph had to time them.
 const FAR = 0.5;
 const isFar = (c) => c.of_floor !== undefined && c.of_floor < FAR && c.timing !== "graph";
 
@@ -139,7 +139,7 @@ const whyNoRatio = (c) => {
 const whyMissing = (c, row) =>
   row.error || `not compared: timed by ${row.timing}, the others by ${c.timing}`;
 
-// What has no figure or no ratio, with the reason.
+// Lists what has no figure or no ratio, with the reason.
 const missingTable = (file, place) => {
   const rows = file.cases.flatMap((c) => [
     ...c.rows
