@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws every variant of a case as a bar: docs/gemm_ladder.svg from benchmarks/results/, or what `tensorcraft bench` wrote.
 
---check writes nothing and fails if docs/gemm_ladder.svg is not up to date. RESULTS.json draws the case of --operator with
-the most variants into --image, an SVG file, and writes its bars into --csv.
+The command draws the case of --operator in RESULTS.json with the most variants into --image, an SVG file, and writes its
+bars into --csv; scripts/documents.py draws docs/gemm_ladder.svg.
 """
 
 import argparse
@@ -11,7 +11,6 @@ import csv
 import html
 import json
 import math
-import sys
 from pathlib import Path
 
 import regions
@@ -113,31 +112,30 @@ def picture(rungs, beside, device):
     return "\n".join([head, f"<style>{STYLE}\n</style>", *shapes, "</svg>"]) + "\n"
 
 
+def update(check=False):
+    drawn = picture(*ladder_of_gemm(results_table.documents(results_table.RESULTS)))
+    if PICTURE.exists() and PICTURE.read_text() == drawn:
+        return []
+    if not check:
+        PICTURE.write_text(drawn)
+    return [PICTURE.relative_to(regions.ROOT).as_posix()]
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("results", nargs="?", type=Path, metavar="RESULTS.json")
+    parser.add_argument("results", type=Path, metavar="RESULTS.json")
     parser.add_argument("--operator", default="gemm")
     parser.add_argument("--image", type=Path, metavar="FILE.svg")
     parser.add_argument("--csv", type=Path, metavar="FILE.csv")
     given = parser.parse_args(arguments)
-    if given.results:
-        document = json.loads(given.results.read_text())
-        of = (*ladder_of_bench(document, given.operator), document["device"])
-        if given.image:
-            given.image.write_text(picture(*of))
-        if given.csv:
-            with given.csv.open("w", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerows(table(*of))
-        return False
-    drawn = picture(*ladder_of_gemm(results_table.documents(results_table.RESULTS)))
-    stale = not PICTURE.exists() or PICTURE.read_text() != drawn
-    if stale and not given.check:
-        PICTURE.write_text(drawn)
-    if stale:
-        print(f"{PICTURE.name}: {'is not up to date: run scripts/ladder_picture.py' if given.check else 'written'}")
-    return stale and given.check
+    document = json.loads(given.results.read_text())
+    of = (*ladder_of_bench(document, given.operator), document["device"])
+    if given.image:
+        given.image.write_text(picture(*of))
+    if given.csv:
+        with given.csv.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(table(*of))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

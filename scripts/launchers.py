@@ -1,20 +1,17 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes kernels/all.cuh and the table of docs/launchers.md from the headers of tensorcraft/kernels/.
 
 A header's row is the first sentence of its head, its public functions, and every sentence "T: ..." of their contracts.
-usage: launchers.py [--check]    --check changes nothing and fails if one of them is not up to date
 """
 
 import re
-import sys
 
 import regions
 
 FOLDER = "tensorcraft/kernels"
 HEAD = """// SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Every launcher; scripts/launchers.py writes this. A header of one operator alone compiles faster.
+// Every launcher; scripts/documents.py writes this. A header of one operator alone compiles faster.
 """
 DETAILS = re.compile(r"^namespace detail(\S*) \{.*?^\}  // namespace detail\1$", re.DOTALL | re.MULTILINE)
 PUBLIC = re.compile(r"^(?:inline )?(?:std::string_view|void) launch_(\w+)\(|^TC_[A-Z]+_LAUNCHER\((\w+)|^class (\w+)|^using (\w+) = \w+<",
@@ -68,18 +65,3 @@ def update(root=regions.ROOT, check=False):
         if not check:
             path.write_text(all_cuh(root), encoding="utf-8")
     return stale
-
-
-def main(arguments):
-    if arguments not in ([], ["--check"]):
-        print(__doc__)
-        return 2
-    check = bool(arguments)
-    stale = update(check=check)
-    for path in stale:
-        print(f"{path}: {'is not up to date: run scripts/launchers.py' if check else 'written'}")
-    return int(check and bool(stale))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

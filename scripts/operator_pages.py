@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Fills `tests` of each operator's README: which tests and cases hold the folder.
 
@@ -8,7 +7,6 @@ is new, the measurements that there are, and this region.
 
 import json
 import re
-import sys
 
 import regions
 import results_table
@@ -98,15 +96,3 @@ def update(root=regions.ROOT, check=False):
             if not check:
                 page.write_text(new)
     return stale
-
-
-def main():
-    check = "--check" in sys.argv
-    found, stale = list(all_problems()), update(check=check)
-    for line in [*found, *(f"{page}: {'run scripts/operator_pages.py' if check else 'written'}" for page in stale)]:
-        print(line)
-    return bool(found) or (bool(stale) and check)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

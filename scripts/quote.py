@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Fills the quotes of the documents from the files they name.
 
@@ -8,7 +7,6 @@ The licence line is left out.
 """
 
 import re
-import sys
 
 import regions
 
@@ -49,13 +47,3 @@ def typed_by_hand(root=regions.ROOT):
         text = regions.filled(path.read_text(), "quote", lambda _: "")
         for language in re.findall(r"^```(cpp|python|c\+\+|py)$", text, re.MULTILINE):
             yield f"{path.relative_to(root)}: {language} code stands outside a quote"
-
-
-def main():
-    found = list(typed_by_hand())
-    print(*found, sep="\n", end="\n" if found else "")
-    return regions.main("quote", quote, __doc__) or bool(found)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Regions of the documents that a script fills: between `<!-- NAME: ARGUMENT -->` and `<!-- /NAME -->`."""
 
-import argparse
 import re
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+COMMAND = ".venv/bin/python scripts/documents.py"  # the Python that has the built package
 SKIPPED = {"build", "dist", ".venv", ".cache", ".git"}
 
 
@@ -33,13 +32,3 @@ def update(name, content_of, root=ROOT, check=False):
             if not check:
                 path.write_text(new)
     return stale
-
-
-def main(name, content_of, description):
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--check", action="store_true", help="change nothing, fail where a region is not up to date")
-    check = parser.parse_args().check
-    stale = update(name, content_of, check=check)
-    for path in stale:
-        print(f"{path}: {'is not up to date: run ' + sys.argv[0] if check else 'written'}")
-    return bool(stale) and check

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Fills the tables of measurements in the documents from benchmarks/results/*.json.
 
@@ -21,7 +20,6 @@ import json
 import math
 import os
 import re
-import sys
 
 import learning_tables
 import regions
@@ -458,7 +456,3 @@ def table(argument, folder=RESULTS, root=regions.ROOT):
     else:
         lines = sections(found, argument)
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    sys.exit(regions.main("results", table, __doc__))

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Fills `waits` of docs/waiting.md: every place where a call waits for a GPU, and what to do instead.
 
@@ -7,7 +6,6 @@ that names a line that is gone, fails the test: who adds a wait documents it her
 """
 
 import re
-import sys
 from typing import NamedTuple
 
 import regions
@@ -181,6 +179,10 @@ def problems(found, rows=ROWS):
     )
 
 
+def all_problems():
+    return problems(list(waiting_lines()))
+
+
 def table(_=""):
     lines = []
     for kind, head in HEADS.items():
@@ -191,13 +193,3 @@ def table(_=""):
             lines.append(f"| {row.calls} | {row.waits_for} | {row.instead} | {links} |")
         lines.append("")
     return "\n".join(lines) + "\n"
-
-
-def main():
-    found = list(problems(list(waiting_lines())))
-    print(*found, sep="\n", end="\n" if found else "")
-    return regions.main("waits", table, __doc__) or bool(found)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

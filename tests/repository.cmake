@@ -1,14 +1,9 @@
-# Tests of the repository itself: layers, budgets, documents, toolkit check, installed package.
+# Tests of the repository itself: layers, budgets, pages of programs, toolkit check, installed package. Of the other documents
+# tests/scripts/test_documents.py is the test.
 find_package(Python COMPONENTS Interpreter REQUIRED)
 add_test(NAME layers COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_layers.py)
 add_test(NAME budgets COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_budgets.py)
-add_test(NAME quotes COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/quote.py --check)
-add_test(NAME waits COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/waits_table.py --check)
-add_test(NAME operator_pages COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/operator_pages.py --check)
 add_test(NAME links COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/check_links.py)
-add_test(NAME results COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/results_table.py --check)
-add_test(NAME ladder_picture COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/ladder_picture.py --check)
-add_test(NAME kernels_table COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/kernels_table.py --check)
 add_executable(environment_page docs/environment_page.cpp)
 target_compile_options(environment_page PRIVATE ${TENSORCRAFT_WARNINGS})
 target_link_libraries(environment_page PRIVATE tensorcraft)
@@ -32,9 +27,8 @@ add_test(NAME nanobind COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DW
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/nanobind_test.cmake)
 add_test(NAME library COMMAND ${CMAKE_COMMAND} -DLIBRARY=$<TARGET_FILE:tensorcraft>
                               -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/library_test.cmake)
-set_tests_properties(layers budgets quotes waits operator_pages links results ladder_picture kernels_table environment_page
-                     requirements_page cuda_toolkit compiler googletest cli11 google_benchmark nanobind library
-                     PROPERTIES LABELS cpu TIMEOUT 300)
+set_tests_properties(layers budgets links environment_page requirements_page cuda_toolkit compiler googletest cli11
+                     google_benchmark nanobind library PROPERTIES LABELS cpu TIMEOUT 300)
 # Users' programs are built without a sanitizer, and its library must be the first of a process.
 if(NOT CMAKE_CXX_FLAGS MATCHES "sanitize")
   add_test(NAME package COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DROOT=${PROJECT_SOURCE_DIR}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Every launcher; scripts/launchers.py writes this. A header of one operator alone compiles faster.
+// Every launcher; scripts/documents.py writes this. A header of one operator alone compiles faster.
 #include "tensorcraft/kernels/attention.cuh"
 #include "tensorcraft/kernels/batch_norm.cuh"
 #include "tensorcraft/kernels/check.cuh"

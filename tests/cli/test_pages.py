@@ -22,7 +22,7 @@ ELSEWHERE = {
     "build/own/bin/tensorcraft doctor": "tests/python/test_wheel.py",
     "scripts/new_operator.py soft_clip": "tests/scripts/test_new_operator.py",
     "TC_TEST_FULL=1 ctest --test-dir build/release -R '^compile$'": "tests/compile/compile_test.cpp",
-    "scripts/kernels_table.py --accept build/release/tests/gate/kernels.json": "tests/scripts/test_documents.py",
+    "scripts/kernels_table.py --accept build/release/tests/gate/kernels.json": "tests/scripts/test_kernels_table.py",
 }
 PYTHON = ".venv/bin/python"
 SAYS = {

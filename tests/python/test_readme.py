@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README and docs/python.md agree with the package: their examples run, the operator table is the registry's."""
+"""The README and docs/python.md agree with the package: their examples run."""
 
 import os
 import re
@@ -30,7 +30,3 @@ def test_the_tour_prints_what_its_comments_say() -> None:
     for text in said:
         assert f"{text}\n" in printed
     assert "TensorCraftTypeError relu: x: dtype float64" in printed
-
-
-def test_the_operator_table_is_the_registry() -> None:
-    run("scripts/operators_table.py", "--check")

@@ -2,10 +2,9 @@
 """A public operator has a CPU path, docstring, stub, example and case; every public name is documented."""
 
 import ast
-import importlib.util
 import inspect
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from valid_calls import entries
@@ -13,19 +12,11 @@ from valid_calls import entries
 import tensorcraft as tc
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import operators_table
+
 PACKAGE = Path(tc.__file__).parent
 OPERATORS = tc.ops()
-
-
-def load_index() -> Any:
-    spec = importlib.util.spec_from_file_location("operator_index", ROOT / "scripts" / "operator_index.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-INDEX = load_index()
 
 
 def stub(name: str) -> ast.Module:
@@ -62,7 +53,7 @@ def test_docstrings_wrap_and_hold_their_example() -> None:
     for name, operator in OPERATORS.items():
         text = operator.function.__doc__ or ""
         assert max(map(len, text.splitlines())) <= 100, name
-        assert f"    Example:\n        >>> {INDEX.examples()[name]}\n" in text, name
+        assert f"    Example:\n        >>> {operators_table.examples()[name]}\n" in text, name
         assert all(f"tc.{alias}" in text for alias in operator.aliases), name
 
 
@@ -76,16 +67,12 @@ def test_nothing_leaks_into_the_package() -> None:
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_an_operator_has_an_example_that_runs(name: str) -> None:
-    example = INDEX.examples()[name]
-    assert example.startswith(f"tc.{name}(") and INDEX.run(example)
+    example = operators_table.examples()[name]
+    assert example.startswith(f"tc.{name}(") and operators_table.run(example)
 
 
 def test_no_example_is_left_of_an_operator_that_went() -> None:
-    assert set(INDEX.examples()) <= set(OPERATORS)
-
-
-def test_the_operator_index_is_the_registry() -> None:
-    assert (ROOT / "docs" / "operators.md").read_text() == INDEX.page(), "run scripts/operator_index.py"
+    assert set(operators_table.examples()) <= set(OPERATORS)
 
 
 def test_the_stub_of_an_operator_has_its_signature() -> None:

@@ -4,6 +4,8 @@
 import csv
 import json
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,7 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 import check_budgets
 import check_links
-import kernels_table
+import documents
 import ladder_picture
 import learning_tables
 import operators_table
@@ -24,16 +26,69 @@ import results_table
 SOURCE = "// SPDX-License-Identifier: Apache-2.0\nint a() {\n  return 1;\n}\nint b();\n"
 
 
+ROOT = Path(__file__).parents[2]
+# A document of each writer, and a text of it behind which the writer's part begins.
+WRITTEN = [
+    ("launchers", "docs/launchers.md", "<!-- launchers -->\n"),
+    ("launchers", "tensorcraft/kernels/all.cuh", "#pragma once\n"),
+    ("quote", "README.md", "<!-- quote: examples/quickstart.py -->\n"),
+    ("tests", "tensorcraft/ops/gemm/README.md", "<!-- tests -->\n"),
+    ("results", "docs/performance.md", "<!-- results: summary -->\n"),
+    ("ladder", "docs/gemm_ladder.svg", "</style>\n"),
+    ("kernels", "docs/kernels.md", "<!-- kernels: compiler -->\n"),
+    ("waits", "docs/waiting.md", "<!-- waits -->\n"),
+    ("operators", "README.md", "<!-- operators -->\n"),
+    ("operators", "docs/operators.md", "<!-- index -->\n"),
+]
+
+
+def write_documents(root, *arguments):
+    command = [sys.executable, "scripts/documents.py", *arguments]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
 @pytest.fixture
 def tree(tmp_path):
     (tmp_path / "a.cpp").write_text(SOURCE)
     return tmp_path
 
 
+def test_every_document_is_up_to_date():
+    assert write_documents(ROOT, "--check") == (0, [], "")
+
+
+def test_a_stale_document_of_each_writer_is_named_and_mended(tmp_path):
+    assert {word for word, _, _ in WRITTEN} == documents.WRITERS.keys()
+    tree = shutil.copytree(ROOT, tmp_path / "tree", symlinks=True, ignore=shutil.ignore_patterns(*regions.SKIPPED))
+    for _, page, begin in WRITTEN:
+        before, found, after = (tree / page).read_text().partition(begin)
+        (tree / page).write_text(before + found + "stale\n" + after)
+        assert found, page
+    stale = {page: (tree / page).read_text() for _, page, _ in WRITTEN}
+    named = [f"{page}: is not up to date: run .venv/bin/python scripts/documents.py" for _, page, _ in WRITTEN]
+    assert write_documents(tree, "--check") == (1, named, "")
+    assert write_documents(tree, "--check", "waits", "quote") == (1, [named[2], named[7]], "")
+    assert stale == {page: (tree / page).read_text() for page in stale}
+    assert write_documents(tree) == (0, [f"{page}: written" for _, page, _ in WRITTEN], "")
+    assert {page: (tree / page).read_text() for page in stale} == {page: (ROOT / page).read_text() for page in stale}
+
+
+def test_what_a_person_has_to_mend_fails_too(monkeypatch, capsys):
+    monkeypatch.setattr(documents, "WRITERS", {"quote": documents.Writer(quote, lambda check: [], lambda: ["page.md: by hand"])})
+    for arguments in ([], ["--check"]):
+        monkeypatch.setattr(sys, "argv", ["documents.py", *arguments])
+        assert documents.main() and capsys.readouterr().out == "page.md: by hand\n"
+
+
+def test_a_writer_that_there_is_not_is_refused():
+    code, _, said = write_documents(ROOT, "quotes")
+    assert code == 2 and "no writer is named quotes; there are launchers, quote, " in said
+
+
 def test_the_changelog_begins_with_the_version_of_the_project():
-    root = Path(__file__).parents[2]
-    project = re.search(r"project\(tensorcraft VERSION ([0-9.]+)", (root / "CMakeLists.txt").read_text())
-    newest = re.search(r"^## ([0-9.]+)", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    project = re.search(r"project\(tensorcraft VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())
+    newest = re.search(r"^## ([0-9.]+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest[1] == project[1]
 
 
@@ -87,7 +142,7 @@ def test_links_to_nothing_are_found(tree):
 
 
 def test_every_page_is_listed():
-    docs = Path(__file__).parents[2] / "docs"
+    docs = ROOT / "docs"
     listed = set(re.findall(r"\]\(([\w.]+\.md)\)", (docs / "README.md").read_text()))
     assert {page.name for page in docs.glob("*.md")} - {"README.md"} == listed
 
@@ -101,12 +156,11 @@ def test_every_page_is_listed():
     ("tensorcraft/cuda/driver.cpp", r"kInterface = (\d+)000;", "| CUDA {}.0 or newer |"),
 ])  # fmt: skip
 def test_the_page_of_install_says_what_the_build_and_the_library_ask_for(file, pattern, words):
-    root = Path(__file__).parents[2]
-    asked = re.search(pattern, (root / file).read_text())[1].replace(", Clang", " or Clang")
-    assert words.format(asked) in (root / "docs" / "install.md").read_text()
+    asked = re.search(pattern, (ROOT / file).read_text())[1].replace(", Clang", " or Clang")
+    assert words.format(asked) in (ROOT / "docs" / "install.md").read_text()
 
 
-OPS = Path(__file__).parents[2] / "tensorcraft" / "ops"
+OPS = ROOT / "tensorcraft" / "ops"
 HEADER = re.compile(r'#include "(tensorcraft/[^"]+)"')
 WAITS = re.compile(
     r"__syncthreads\w*\(|\b(bar_sync|cluster_sync|block_(sum|max|reduce)|group_reduce\w*|part_of_warps|over_group|block_moments)\("
@@ -155,7 +209,7 @@ def test_every_rung_says_how_many_barriers_it_has(folder):
 def test_what_was_tried_stands_in_the_notebook_at_the_end_of_a_page():
     """Who reads a page from its top learns the present, not its history."""
     history = re.compile(r"\bpredicted\b|to be measured|\btried\b|was learned", re.IGNORECASE)
-    for page in sorted((Path(__file__).parents[2] / "tensorcraft" / "ops").glob("*/README.md")):
+    for page in sorted((ROOT / "tensorcraft" / "ops").glob("*/README.md")):
         now, _, notebook = page.read_text().partition("\n## Notebook\n")
         assert not history.search(now), f"{page.parent.name}: {history.search(now)[0]}"
         assert "\n## " not in notebook, f"{page.parent.name}: a section follows the notebook"
@@ -388,58 +442,6 @@ def test_the_operator_table_has_one_row_a_group():
 
     rows = list(operators_table.rows({"sum": Operator("sum"), "max": Operator("max")}))
     assert rows[2:] == ["| reduce | `sum`, `max` | block | cpu |"]
-
-
-COLUMNS = ["registers", "shared_bytes", "spill_bytes", "stack_bytes", "code_bytes", "threads", "min_blocks"]
-SMALL, LARGE = [40, 0, 0, 0, 1280, 128, 1], [50, 2048, 8, 8, 900, 256, 2]
-
-
-def kernels(nvrtc, **archs):
-    return {"nvrtc": nvrtc, "columns": COLUMNS, "texts": dict.fromkeys(archs, f"of {nvrtc}"), "kernels": archs}
-
-
-def test_kernels_become_one_row_a_rung_and_one_an_architecture(tmp_path):
-    path = tmp_path / "kernels.json"
-    hopper = {"gemm_naive": {"float32,float32 a": SMALL, "bfloat16,float32 b": LARGE}}
-    path.write_text(json.dumps(kernels("13.0", sm_90a=hopper, sm_120={"add": {"int8 a": SMALL}})))
-    rungs = kernels_table.table("rungs", path).splitlines()
-    row = "| `gemm_naive` | float32, bfloat16 | 2 | 40 to 50 | 0 to 2,048 | 0 to 8 | 900 to 1,280 | 128 x 1, 256 x 2 |"
-    assert rungs[2:] == [row]
-    architectures = kernels_table.table("architectures", path).splitlines()
-    assert architectures[2:] == ["| sm_90a | 2 | 1 | 50 | 2,048 | 1,280 |", "| sm_120 | 1 | 0 | 40 | 0 | 1,280 |"]
-    assert kernels_table.table("compiler", path) == "Compiled by NVRTC 13.0.\n"
-
-
-def test_an_accepted_measurement_replaces_its_architectures(tmp_path):
-    baseline, measured = tmp_path / "kernels.json", tmp_path / "measured.json"
-    measured.write_text(json.dumps(kernels("13.0", sm_80={"a": {"int8": SMALL}}, sm_90a={"b": {"int8": LARGE}})))
-    kernels_table.accept(measured, baseline)
-    assert json.loads(baseline.read_text()) == json.loads(measured.read_text())
-    assert '\n    "int8": [50,2048,8,8,900,256,2]\n' in baseline.read_text()
-    again = {**kernels("13.0", sm_80={"c": {"int8": LARGE}}), "texts": {"sm_80": "of 13.0, again"}}
-    measured.write_text(json.dumps(again))
-    kernels_table.accept(measured, baseline)
-    accepted = json.loads(baseline.read_text())
-    assert accepted["kernels"] == {"sm_80": {"c": {"int8": LARGE}}, "sm_90a": {"b": {"int8": LARGE}}}
-    assert accepted["texts"] == {"sm_80": "of 13.0, again", "sm_90a": "of 13.0"}
-
-
-def test_old_figures_of_changed_texts_are_not_accepted(tmp_path):
-    measured = tmp_path / "measured.json"
-    measured.write_text(json.dumps({**kernels("13.0", sm_90a={}), "left_out": {"sm_90a": 3}}))
-    with pytest.raises(SystemExit, match="left out 3 kernels for sm_90a: measure all with TC_TEST_FULL=1"):
-        kernels_table.accept(measured, tmp_path / "kernels.json")
-
-
-def test_a_part_measured_by_another_compiler_is_not_accepted(tmp_path):
-    baseline, measured = tmp_path / "kernels.json", tmp_path / "measured.json"
-    baseline.write_text(json.dumps(kernels("13.0", sm_80={}, sm_90a={})))
-    measured.write_text(json.dumps(kernels("13.1", sm_80={})))
-    with pytest.raises(SystemExit, match="did not measure sm_90a"):
-        kernels_table.accept(measured, baseline)
-    measured.write_text(json.dumps(kernels("13.1", sm_80={}, sm_90a={})))
-    kernels_table.accept(measured, baseline)
-    assert json.loads(baseline.read_text())["nvrtc"] == "13.1"
 
 
 def test_fusion_is_shown_with_the_bytes_and_times_that_were_measured(tmp_path):

@@ -9,8 +9,7 @@ import waits_table as waits
 
 
 def test_every_wait_of_the_library_is_on_the_page():
-    found = list(waits.waiting_lines())
-    assert len(found) > 40 and list(waits.problems(found)) == []
+    assert len(list(waits.waiting_lines())) > 40 and list(waits.all_problems()) == []
 
 
 def test_a_new_wait_and_one_that_is_gone_are_found(tmp_path):
