@@ -21,7 +21,7 @@ HEADERS = (".hpp", ".h", ".cuh")
 PRIVATE_HEADERS = "tensorcraft/op/host/onednn"  # CMakeLists.txt leaves these out of the installed set
 MEDIAN_LINES = 150
 GENERATED = re.compile(
-    r"<!-- (results|index)\b.*?<!-- /\1 -->", re.DOTALL
+    r"<!-- (results|index|layers)\b.*?<!-- /\1 -->", re.DOTALL
 )  # as long as what was measured, or as there are operators
 # A speed that a person typed, of which nothing can say whether it still holds: generated regions, code and what stands in
 # backticks (a setting, an exact number) are not read. In READMEs of the library and the changelog a ratio counts too.

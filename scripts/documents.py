@@ -15,6 +15,7 @@ from typing import NamedTuple
 import kernels_table
 import ladder_picture
 import launchers
+import layers_picture
 import operator_pages
 import operators_table
 import quote
@@ -41,6 +42,7 @@ WRITERS = {
     "quote": Writer(quote, region("quote", quote.quote), quote.typed_by_hand),
     "tests": Writer(operator_pages, operator_pages.update, operator_pages.all_problems),
     "results": Writer(results_table, region("results", results_table.table)),
+    "layers": Writer(layers_picture, layers_picture.update),
     "ladder": Writer(ladder_picture, ladder_picture.update),
     "kernels": Writer(kernels_table, region("kernels", kernels_table.table)),
     "waits": Writer(waits_table, region("waits", waits_table.table), waits_table.all_problems),

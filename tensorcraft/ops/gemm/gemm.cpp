@@ -362,34 +362,31 @@ const op::Definition<Problem, Options> kDefinition{
     .group = "matrix",
     .summary = "Matrix product with scaling, addition, bias, activation and gates.",
     .details =
-        "out = activation(alpha a_scale b_scale a b + beta c + bias) for a [..., m, k] and b "
-        "[..., k, n] of one dtype: float32, float16, bfloat16, float8 or int8. Leading dimensions "
+        "out = activation(alpha a_scale b_scale a b + beta c + bias) for a [..., m, k] and b [..., "
+        "k, n] of one dtype: float32, float16, bfloat16, float8 or int8. Leading dimensions "
         "broadcast as in NumPy, any strides are taken, and sizes may be 0: k = 0 gives "
         "activation(beta c + bias). Sums are float32 and rounded once to the dtype of out. Those "
         "of int8 are int32, which wraps, and an int32 out is these sums alone. Tensor cores keep "
-        "13 bits of a sum of float8: with accumulation=\"promoted\" the sums of 128 elements "
-        "along k are added in float32, with \"fast\" they are not. Scales by block are one "
-        "number for 128 elements of a row of a, and for 128 of a column of b or for a square of "
-        "128 x 128. They lie as their operand does, so quantize(x, scheme=\"block\") gives "
-        "those of a, and with block_shape=\"128x128\" those of a b that is stored as [n, k]. "
-        "c is not read if beta is 0, so it may hold NaN then. "
-        "int8 operands with zero points, a_zero and b_zero, are a - a_zero and b - b_zero; int32 "
-        "sums stay exact. "
-        "A result of 8 bits is out_scale times all this, epilogue included, rounded to nearest "
-        "even and saturated: a NaN is NaN in float8 and 0 in int8. "
-        "If gated, b has 2 n columns and out = gated(x[:, :n]) x[:, n:] "
-        "for x = alpha a_scale b_scale a b + bias. epilogue is an expression in the language of "
+        "13 bits of a sum of float8: with accumulation=\"promoted\" the sums of 128 elements along "
+        "k are added in float32, with \"fast\" they are not. Scales by block are one number for "
+        "128 elements of a row of a, and for 128 of a column of b or for a square of 128 x 128. "
+        "They lie as their operand does, so quantize(x, scheme=\"block\") gives those of a, and "
+        "with block_shape=\"128x128\" those of a b that is stored as [n, k]. c is not read if beta "
+        "is 0, so it may hold NaN then. int8 operands with zero points, a_zero and b_zero, are a - "
+        "a_zero and b - b_zero; int32 sums stay exact. A result of 8 bits is out_scale times all "
+        "this, epilogue included, rounded to nearest even and saturated: a NaN is NaN in float8 "
+        "and 0 in int8. If gated, b has 2 n columns and out = gated(x[:, :n]) x[:, n:] for x = "
+        "alpha a_scale b_scale a b + bias. epilogue is an expression in the language of "
         "elementwise of all this, the float32 x, and of keyword arguments: up to seven arrays, "
-        "which broadcast to the result, and numbers. "
-        "float32 operands are rounded to tf32 only if precision is \"tf32\" or, by default, "
-        "allow_tf32 or the configuration says so. With \"3xtf32\" tensor cores multiply float32 "
-        "as two parts of tf32: sums of products are within 2^-20 of the sum of their magnitudes, "
-        "besides the additions in float32, and an infinity may become NaN. "
-        "If batch_invariant, the variant, its tile and the order of every sum are the same for "
-        "every m and every batch, so that a row of a gives the same bits in any company; the "
-        "dtypes, strides of one kind, n and k may still matter. "
-        "config fixes parts of the kernel's tile and is refused if no variant has such a tile; on "
-        "the CPU it has no effect.",
+        "which broadcast to the result, and numbers. float32 operands are rounded to tf32 only if "
+        "precision is \"tf32\" or, by default, allow_tf32 or the configuration says so. With "
+        "\"3xtf32\" tensor cores multiply float32 as two parts of tf32: sums of products are "
+        "within 2^-20 of the sum of their magnitudes, besides the additions in float32, and an "
+        "infinity may become NaN. If batch_invariant, the variant, its tile and the order of every "
+        "sum are the same for every m and every batch, so that a row of a gives the same bits in "
+        "any company; the dtypes, strides of one kind, n and k may still matter. config fixes "
+        "parts of the kernel's tile and is refused if no variant has such a tile; on the CPU it "
+        "has no effect.",
     .aliases = {"matmul"},
     .inputs = inputs(),
     .options =
@@ -418,11 +415,9 @@ const op::Definition<Problem, Options> kDefinition{
              "b_zero", &Options::b_zero,
              op::takes(op::kInt32, "that of an int8 b, or one a column, in a shape of b_scale; %")),
          op::option("accumulation", &Options::accumulation,
-                    "of float8 products: promoted to float32 after 128 elements along k, "
-                    "or fast"),
+                    "of float8 products: promoted to float32 after 128 along k, or fast"),
          op::option("gated", &Options::gated,
-                    "b is [..., k, 2 n], gates first; they are activated and multiply the "
-                    "rest"),
+                    "b is [..., k, 2 n], gates first: activated, they multiply the rest"),
          op::option("epilogue", &Options::epilogue,
                     "an expression of the finished sum, x, and of arrays and numbers by the "
                     "names in it"),
