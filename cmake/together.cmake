@@ -36,6 +36,13 @@ function(tensorcraft_together target count)
   if(in_batch GREATER 0)
     tensorcraft_write_batch()
   endif()
+  # Batches of a configuration before, which scripts/lint.sh would read.
+  file(GLOB written ${CMAKE_CURRENT_BINARY_DIR}/together/${target}_*.cpp)
+  list(FILTER written INCLUDE REGEX "/${target}_[0-9]+\\.cpp$")
+  list(REMOVE_ITEM written ${apart})
+  if(written)
+    file(REMOVE ${written})
+  endif()
   set_property(TARGET ${target} PROPERTY SOURCES ${apart})
 endfunction()
 

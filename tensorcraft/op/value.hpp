@@ -68,8 +68,10 @@ inline constexpr DType kBool[] = {DType::bool_};
 // The meaning of a parameter.
 struct ParameterDoc {
   constexpr ParameterDoc() = default;
+  // A text, and the dtypes that "%" in it names.
   constexpr ParameterDoc(std::string_view text, std::span<const DType> dtypes = {})
       : text(text), dtypes(dtypes) {}
+  // A text that names no dtypes.
   constexpr ParameterDoc(const char* text) : text(text) {}
   std::string_view text;          // "%" is the names of the dtypes
   std::span<const DType> dtypes;  // of its arrays; empty: another argument says them
