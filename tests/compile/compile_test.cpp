@@ -30,7 +30,8 @@
 
 // The compile gate: every kernel that a case would launch goes through NVRTC and is held against
 // docs/kernels.json, and one of each variant and dtype goes through nvcc if there is one. No GPU is
-// needed. What the JIT cache has, and what nvcc passed before, is not compiled again.
+// needed. What the JIT cache has, and what nvcc passed before, is not compiled again; nor are the
+// kernels of a rung whose texts are those that were accepted, but for a few.
 namespace tensorcraft::test {
 namespace {
 
@@ -97,43 +98,53 @@ std::set<std::string> names(const std::vector<Kernel>& kernels) {
   return all;
 }
 
-// Returns the kernels that the usual run compiles: each Config, each tuple of dtypes, and what the
-// baseline does not know. With TC_TEST_FULL all, so each Config with each of its dtypes.
-std::vector<Kernel> chosen(const std::vector<Kernel>& all, const KernelUses& baseline) {
-  if (std::getenv("TC_TEST_FULL")) return all;
-  std::set<std::string> types, configs;
-  std::vector<Kernel> some;
-  for (const Kernel& kernel : all) {
-    const jit::KernelKey& key = kernel.step.kernel;
-    const bool new_types = types.insert(types_of(key)).second;
-    const bool new_config = configs.insert(config_of(key)).second;
-    if (new_types || new_config || !baseline.contains(kernel_name(key))) some.push_back(kernel);
+std::string rung_of(const Kernel& kernel) { return rung_name(kernel_name(kernel.step.kernel)); }
+
+// Chooses what a run compiles of the kernels for one architecture.
+class Chosen {
+ public:
+  Chosen(const KernelUses& baseline, std::set<std::string> samples)
+      : baseline_(baseline), samples_(std::move(samples)) {}
+
+  // Of a rung whose texts have changed: each Config, each tuple of dtypes, and what the baseline
+  // does not know. With TC_TEST_FULL all, so each Config with each of its dtypes.
+  bool of_changed_texts(const jit::KernelKey& key) {
+    const bool new_types = types_.insert(types_of(key)).second;
+    const bool new_config = configs_.insert(config_of(key)).second;
+    return is_full_ || new_types || new_config || !baseline_.contains(kernel_name(key));
   }
-  return some;
+  // All of a rung were compiled when its texts were accepted: the samples show that the baseline is
+  // this compiler's.
+  bool of_accepted_texts(const jit::KernelKey& key) const {
+    return samples_.contains(kernel_name(key));
+  }
+
+ private:
+  const bool is_full_ = std::getenv("TC_TEST_FULL") != nullptr;
+  const KernelUses& baseline_;
+  std::set<std::string> samples_, types_, configs_;
+};
+
+// For one architecture the samples are a kernel of each variant and dtype, for others there are
+// none.
+std::set<std::string> samples(const DeviceInfo& device, Keep keep) {
+  if (keep == Keep::one_a_dtype) return {};
+  return names(kernels(device, Keep::one_a_dtype));
 }
 
-// Returns the same choice if these texts were accepted: all of them were compiled then, so for one
-// arch one kernel of each variant and dtype shows that the baseline is this compiler's, and for
-// others none.
-std::vector<Kernel> still_chosen(const std::vector<Kernel>& all, const DeviceInfo& device,
-                                 Keep keep) {
-  std::vector<Kernel> some;
-  if (keep == Keep::one_a_dtype) return some;
-  const auto wanted = names(kernels(device, Keep::one_a_dtype));
-  std::ranges::copy_if(all, std::back_inserter(some), [&](const Kernel& kernel) {
-    return wanted.contains(kernel_name(kernel.step.kernel));
-  });
-  return some;
-}
-
-// A hash of the JIT's keys of all these kernels: of the compiler, its options and every text it
-// reads.
-std::string texts_of(const std::vector<Kernel>& all, const std::string& arch) {
-  std::set<std::string> keys;
-  for (const Kernel& kernel : all) keys.insert(program_hash(kernel.step.kernel, arch));
-  Sha256 hash;
-  for (const std::string& key : keys) hash.field(key);
-  return hash.hex();
+// For each rung a hash of the JIT's keys of its kernels: of the compiler, its options and every
+// text it reads.
+RungTexts texts_of(const std::vector<Kernel>& all, const std::string& arch) {
+  std::map<std::string, std::set<std::string>> keys;
+  for (const Kernel& kernel : all)
+    keys[rung_of(kernel)].insert(program_hash(kernel.step.kernel, arch));
+  RungTexts texts;
+  for (const auto& [rung, of_rung] : keys) {
+    Sha256 hash;
+    for (const std::string& key : of_rung) hash.field(key);
+    texts[rung] = hash.hex().substr(0, 16);
+  }
+  return texts;
 }
 
 // Calls `work` for every item on every core.
@@ -174,7 +185,7 @@ class Measurements : public ::testing::Environment {
   static std::string file() { return gate_file("kernels.json"); }
   static std::string accept() { return "scripts/kernels_table.py --accept " + file(); }
 
-  void add(const std::string& arch, const std::string& texts, const MeasuredKernels& measured) {
+  void add(const std::string& arch, const RungTexts& texts, const MeasuredKernels& measured) {
     all_.texts[arch] = texts;
     for (const auto& [name, kernel] : measured) all_.kernels[arch][name] = kernel.use;
   }
@@ -221,9 +232,20 @@ void compile_with_nvrtc(const std::string& arch, Keep keep) {
   const auto all = kernels(device, keep);
   ASSERT_FALSE(all.empty());
   // Unchanged texts and an unchanged compiler would give what the baseline lists.
-  const std::string texts = texts_of(all, arch);
-  const bool known = baseline.texts[arch] == texts && !std::getenv("TC_TEST_FULL");
-  const auto now = known ? still_chosen(all, device, keep) : chosen(all, accepted);
+  const RungTexts texts = texts_of(all, arch);
+  const auto is_known = [&](const Kernel& kernel) {
+    const auto of_rung = baseline.texts[arch].find(rung_of(kernel));
+    return of_rung != baseline.texts[arch].end() && of_rung->second == texts.at(of_rung->first);
+  };
+  Chosen chosen(accepted, samples(device, keep));
+  std::vector<Kernel> now;
+  int unchanged = 0;
+  for (const Kernel& kernel : all) {
+    const jit::KernelKey& key = kernel.step.kernel;
+    const bool known = is_known(kernel);
+    unchanged += known;
+    if (known ? chosen.of_accepted_texts(key) : chosen.of_changed_texts(key)) now.push_back(kernel);
+  }
   const jit::Counters before = jit::counters();
   MeasuredKernels measured;
   std::mutex mutex;
@@ -234,8 +256,8 @@ void compile_with_nvrtc(const std::string& arch, Keep keep) {
     if (!measured.emplace(name, result).second)
       fail(ErrorKind::internal, "two kernels have the name ", name);
   });
-  std::cout << all.size() << " kernels for " << arch << ", " << now.size() << " of them chosen"
-            << (known ? ", as no text has changed since the baseline, " : ", ")
+  std::cout << all.size() << " kernels for " << arch << ", " << unchanged
+            << " of them of texts as in the baseline, " << now.size() << " chosen, "
             << jit::counters().compiles - before.compiles << " compiled now\n";
   if (!complete) return;  // the failures say enough
   measurements->add(arch, texts, measured);
@@ -243,7 +265,7 @@ void compile_with_nvrtc(const std::string& arch, Keep keep) {
     const std::string name = kernel_name(kernel.step.kernel);
     if (measured.contains(name)) continue;
     ASSERT_TRUE(accepted.contains(name)) << name << " for " << arch << " is not in the baseline";
-    measurements->keep(arch, name, accepted.at(name), baseline.texts[arch] != texts);
+    measurements->keep(arch, name, accepted.at(name), !is_known(kernel));
     accepted.erase(name);
   }
   const Findings found = judge(measured, arch, nvrtc, baseline, Measurements::accept());

@@ -15,7 +15,8 @@ SMALL, LARGE = [40, 0, 0, 0, 1280, 128, 1], [50, 2048, 8, 8, 900, 256, 2]
 
 
 def kernels(nvrtc, **archs):
-    return {"nvrtc": nvrtc, "columns": COLUMNS, "texts": dict.fromkeys(archs, f"of {nvrtc}"), "kernels": archs}
+    texts = {arch: dict.fromkeys(rungs, f"of {nvrtc}") for arch, rungs in archs.items()}
+    return {"nvrtc": nvrtc, "columns": COLUMNS, "texts": texts, "kernels": archs}
 
 
 def test_kernels_become_one_row_a_rung_and_one_an_architecture(tmp_path):
@@ -36,12 +37,12 @@ def test_an_accepted_measurement_replaces_its_architectures(tmp_path):
     kernels_table.accept(measured, baseline)
     assert json.loads(baseline.read_text()) == json.loads(measured.read_text())
     assert '\n    "int8": [50,2048,8,8,900,256,2]\n' in baseline.read_text()
-    again = {**kernels("13.0", sm_80={"c": {"int8": LARGE}}), "texts": {"sm_80": "of 13.0, again"}}
+    again = {**kernels("13.0", sm_80={"c": {"int8": LARGE}}), "texts": {"sm_80": {"c": "of 13.0, again"}}}
     measured.write_text(json.dumps(again))
     kernels_table.accept(measured, baseline)
     accepted = json.loads(baseline.read_text())
     assert accepted["kernels"] == {"sm_80": {"c": {"int8": LARGE}}, "sm_90a": {"b": {"int8": LARGE}}}
-    assert accepted["texts"] == {"sm_80": "of 13.0, again", "sm_90a": "of 13.0"}
+    assert accepted["texts"] == {"sm_80": {"c": "of 13.0, again"}, "sm_90a": {"b": "of 13.0"}}
 
 
 def test_old_figures_of_changed_texts_are_not_accepted(tmp_path):

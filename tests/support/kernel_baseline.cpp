@@ -122,6 +122,8 @@ std::string kernel_name(const jit::KernelKey& key) {
   return config.empty() ? name : name + " " + config;
 }
 
+std::string rung_name(const std::string& kernel_name) { return split_name(kernel_name).first; }
+
 KernelBaseline read_baseline(const std::string& path) {
   std::ifstream file(path);
   if (!file) fail(ErrorKind::not_found, "the baseline ", path, " cannot be read");
@@ -131,7 +133,7 @@ KernelBaseline read_baseline(const std::string& path) {
     if (json.at("columns") != Json(kColumns))
       fail(ErrorKind::value, path, " has other columns: ", json.at("columns").dump());
     baseline.nvrtc = json.at("nvrtc");
-    baseline.texts = json.at("texts");
+    baseline.texts = json.at("texts").get<std::map<std::string, RungTexts>>();
     for (const auto& [arch, rungs] : json.at("kernels").items())
       for (const auto& [rung, kernels] : rungs.items())
         for (const auto& [name, row] : kernels.items())

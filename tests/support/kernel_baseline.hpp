@@ -30,16 +30,20 @@ MeasuredKernel measured_kernel(const op::KernelReport& report, const DeviceInfo&
 
 // "gemm_naive bfloat16,float32 bm32_bn8_...": rung, dtypes, and what of the Config is not 0.
 std::string kernel_name(const jit::KernelKey& key);
+std::string rung_name(const std::string& kernel_name);
 
 // By kernel_name(), of one architecture.
 using MeasuredKernels = std::map<std::string, MeasuredKernel>;
 
 using KernelUses = std::map<std::string, KernelUse>;  // by kernel_name()
 
+// By rung, the first word of its kernels' names: a hash of what the compiler read for all of them.
+using RungTexts = std::map<std::string, std::string>;
+
 struct KernelBaseline {
   std::string nvrtc;                          // "13.0"
   std::map<std::string, KernelUses> kernels;  // by architecture
-  std::map<std::string, std::string> texts;   // by architecture: a hash of what the compiler read
+  std::map<std::string, RungTexts> texts;     // by architecture
   std::map<std::string, int> left_out;        // by architecture: kernels of changed texts that a
                                               // measurement did not compile again
 };

@@ -125,7 +125,7 @@ TEST(KernelBaseline, ReadsWhatItWrote) {
   use.spill_bytes = 12;
   use.stack_bytes = 24;
   KernelBaseline written = baseline_of(use);
-  written.texts["sm_90a"] = "a hash";
+  written.texts["sm_90a"]["a"] = "a hash";
   write_baseline(written, path);
   const KernelBaseline read = read_baseline(path);
   EXPECT_EQ(read.nvrtc, "13.0");
