@@ -1,0 +1,399 @@
+"""Paged decode attention on a GPU beside FlashInfer, cuDNN and a copy of the bytes that a call reads.
+
+    python benchmarks/serving_decode.py OUT.json [--only WORD] [--peers none] [--quick]
+
+A row has the microseconds of each candidate, and how many times as fast as each peer ours is. Every candidate is held
+against a reference in float64 before it is timed. OUT.json is written after each row. What fails is named in the row or
+under "unavailable"; if ours fails, the others go on and the script ends with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from timing import failure, gpu_timer, machine, text_of
+
+Call = Callable[[int], Any]  # with the n-th set of arrays; returns (batch, queries, heads, head_dim)
+
+PAGE, DIM = 16, 128
+ELEMENT_BYTES = {"bf16": 2, "fp8": 1, "int8": 1}
+# Of keys and values. FlashInfer multiplies by a v_scale other than 1 in a kernel of its own, so of its cache that is 1.
+SCALES = {"fp8": (0.5, 1.0), "int8": (1 / 32, 1 / 32)}
+ROTATED_BYTES = 300e6  # several times the last cache
+MOST_SETS = 256
+QUANTIZED_FROM = 128 << 20  # bytes of bf16 keys and values
+WARM_UP_SECONDS = 0.1
+LARGEST_ERROR = 2e-2  # of the largest value of the reference
+OURS, CONTIGUOUS, FLASHINFER, CUDNN, COPY = "ours", "contiguous", "FlashInfer", "cuDNN", "copy"
+PEERS = (FLASHINFER, CUDNN)
+# Which candidate a column holds against which.
+RATIOS = {
+    "of FlashInfer": (FLASHINFER, OURS), "of cuDNN": (CUDNN, OURS), "contiguous of cuDNN": (CUDNN, CONTIGUOUS),
+    "of copy": (COPY, OURS),
+}  # fmt: skip
+TIMING = (
+    "graphs of at least 16 calls over inputs rotated past the cache, candidates in turn, medians; standard normal values; "
+    "FlashInfer by its fa2 tensor-core kernels, planned once; with several queries cuDNN sees all keys"
+)
+NOT_THERE = {
+    "FlashInfer, int8": "it has no int8 cache",
+    "contiguous and cuDNN, fp8 and int8": "attention on arrays takes 8-bit keys with an 8-bit query alone",
+}
+
+
+class Case(NamedTuple):
+    batch: int
+    keys: int
+    heads: int
+    heads_k: int
+    queries: int = 1
+    cache: str = "bf16"
+
+    @classmethod
+    def parse(cls, text: str) -> Case:
+        """From "b16 4k 64/8"; thousands of keys are the nearest power of two, as 131k is 131072."""
+        found = re.fullmatch(r"b(\d+) (\d+)(k?) (\d+)/(\d+)", text)
+        if found is None:
+            raise ValueError(f'"{text}" is not of the form "b16 4k 64/8": batch, keys, heads of queries and of keys')
+        batch, keys, heads, heads_k = (int(found[i]) for i in (1, 2, 4, 5))
+        return cls(batch, 1 << round(math.log2(keys * 1000)) if found[3] else keys, heads, heads_k)
+
+    @property
+    def name(self) -> str:
+        keys = str(self.keys) if self.keys < 1000 else f"{self.keys // 1000}k"
+        queries = f", {self.queries} queries" if self.queries > 1 else ""
+        return f"b{self.batch} {keys} {self.heads}/{self.heads_k}{queries}"
+
+    @property
+    def pages(self) -> int:
+        """Of one request."""
+        return self.keys // PAGE
+
+    @property
+    def cache_bytes(self) -> int:
+        return 2 * self.batch * self.keys * self.heads_k * DIM * ELEMENT_BYTES[self.cache]
+
+    @property
+    def read_bytes(self) -> int:
+        return self.cache_bytes + 2 * self.batch * self.queries * self.heads * DIM
+
+    @property
+    def sets(self) -> int:
+        """A power of two, so that a graph of 16 calls ends with the last set and the next one begins with the first."""
+        return min(1 << max(math.ceil(math.log2(ROTATED_BYTES / self.read_bytes)), 0), MOST_SETS)
+
+
+SHAPES = [
+    Case.parse(text)
+    for text in (
+        "b1 8k 64/8", "b16 4k 64/8", "b64 4k 32/8", "b1 131k 32/8", "b256 1k 32/8", "b1 1k 32/4", "b8 2k 64/8", "b32 8k 32/4",
+        "b1 512 32/4",
+    )
+]  # fmt: skip
+CASES = [
+    *SHAPES,
+    *(Case.parse("b16 4k 64/8")._replace(queries=n) for n in (4, 16)),
+    *(case._replace(cache=cache) for cache in SCALES for case in SHAPES if case.cache_bytes >= QUANTIZED_FROM),
+]
+
+
+class Inputs:
+    """Of every set: queries, and keys and values in shuffled pages. All have one table, as the layers of a model have."""
+
+    def __init__(self, case: Case) -> None:
+        import torch
+
+        self.case = case
+        self.table = torch.randperm(case.batch * case.pages, device="cuda").view(case.batch, -1).int()
+        self.lengths = torch.full((case.batch,), case.keys, dtype=torch.int32, device="cuda")
+        shape = (case.batch * case.pages, PAGE, case.heads_k, DIM)
+        self.caches = [tuple(codes(shape, case.cache) for _ in range(2)) for _ in range(case.sets)]
+        self.q = [codes((case.batch, case.queries, case.heads, DIM), "bf16") for _ in range(case.sets)]
+        self.scales = [torch.tensor(scale, device="cuda") for scale in SCALES.get(case.cache, ())]
+
+    def in_order(self, cache: Any, request: Any = slice(None)) -> Any:
+        """A cache without pages: (batch, keys, heads_k, head_dim). Indexed as bytes, which torch can do for every dtype."""
+        import torch
+
+        return cache.view(torch.uint8)[self.table[request]].view(cache.dtype).flatten(-4, -3)
+
+    def reference(self) -> Any:
+        """Of the last request of the first set, in float64: (queries, heads, head_dim)."""
+        import torch
+
+        case, (k_scale, v_scale) = self.case, SCALES.get(self.case.cache, (1.0, 1.0))
+        k, v = (self.in_order(cache, -1).double() for cache in self.caches[0])
+        q = self.q[0][-1].double().view(case.queries, case.heads_k, -1, DIM)
+        scores = torch.einsum("qhgd,khd->hgqk", q, k) * (k_scale * DIM**-0.5)
+        hidden = torch.ones(case.queries, case.keys, dtype=torch.bool, device="cuda").triu(case.keys - case.queries + 1)
+        weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
+        return torch.einsum("hgqk,khd->qhgd", weights, v).reshape(case.queries, case.heads, DIM) * v_scale
+
+
+def codes(shape: tuple[int, ...], cache: str) -> Any:
+    import torch
+
+    x = torch.empty(shape, dtype=torch.bfloat16, device="cuda").normal_()
+    if cache == "int8":
+        return (x * 32).round_().clamp_(-127, 127).to(torch.int8)
+    return x.to(torch.float8_e4m3fn) if cache == "fp8" else x
+
+
+# ---- candidates: each makes a call ----
+
+
+def paged(inputs: Inputs) -> Call:
+    import torch
+
+    import tensorcraft as tc
+
+    one = inputs.case.queries == 1
+    queries = [q.squeeze(1) if one else q for q in inputs.q]
+    outs = [torch.empty_like(q) for q in queries]
+    options: dict[str, Any] = {"block_tables": inputs.table, "lengths": inputs.lengths}
+    options |= dict(zip(("k_scale", "v_scale"), inputs.scales, strict=False))
+
+    def call(i: int) -> Any:
+        tc.paged_attention(queries[i], *inputs.caches[i], out=outs[i], **options)
+        return outs[i].unsqueeze(1) if one else outs[i]
+
+    return call
+
+
+def variant(inputs: Inputs) -> str:
+    """Which rung of ours takes the call."""
+    import tensorcraft as tc
+
+    q = inputs.q[0].squeeze(1) if inputs.case.queries == 1 else inputs.q[0]
+    options = dict(zip(("k_scale", "v_scale"), inputs.scales, strict=False))
+    found = tc.explain(
+        "paged_attention", q, *inputs.caches[0], block_tables=inputs.table, lengths=inputs.lengths, **options
+    )
+    return str(found.variant)
+
+
+def contiguous_arrays(inputs: Inputs) -> list[tuple[Any, Any, Any]]:
+    """q, k and v of each set as (batch, heads, tokens, head_dim)."""
+    return [
+        tuple(x.transpose(1, 2).contiguous() for x in (q, *map(inputs.in_order, caches)))
+        for q, caches in zip(inputs.q, inputs.caches, strict=True)
+    ]
+
+
+def contiguous(arrays: list[tuple[Any, Any, Any]]) -> Call:
+    import torch
+
+    import tensorcraft as tc
+
+    outs = [torch.empty_like(q) for q, _, _ in arrays]
+
+    def call(i: int) -> Any:
+        tc.attention(*arrays[i], causal=outs[i].shape[2] > 1, out=outs[i])
+        return outs[i].transpose(1, 2)
+
+    return call
+
+
+def cudnn(arrays: list[tuple[Any, Any, Any]]) -> Call:
+    from torch.nn import functional
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    def call(i: int) -> Any:
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return functional.scaled_dot_product_attention(*arrays[i], enable_gqa=True).transpose(1, 2)
+
+    return call
+
+
+def flashinfer_call(inputs: Inputs) -> Call:
+    import flashinfer
+    import torch
+
+    case = inputs.case
+    workspace = torch.zeros(256 << 20, dtype=torch.uint8, device="cuda")
+    ends = torch.arange(case.batch + 1, dtype=torch.int32)
+    last = torch.full((case.batch,), PAGE, dtype=torch.int32)
+    of_pages = (ends * case.pages, inputs.table.flatten(), last, case.heads, case.heads_k, DIM, PAGE)
+    dtypes = {"q_data_type": torch.bfloat16, "kv_data_type": inputs.caches[0][0].dtype}
+    if case.queries == 1:
+        wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(workspace, "NHD", use_tensor_cores=True, backend="fa2")
+        wrapper.plan(*of_pages, **dtypes)
+    else:
+        wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(workspace, "NHD", backend="fa2")
+        wrapper.plan(ends * case.queries, *of_pages, causal=True, **dtypes)
+    queries = [q.flatten(0, 1) for q in inputs.q]
+    outs = [torch.empty_like(q) for q in queries]
+    scales = dict(zip(("k_scale", "v_scale"), SCALES.get(case.cache, ()), strict=False))
+
+    def call(i: int) -> Any:
+        wrapper.run(queries[i], inputs.caches[i], out=outs[i], **scales)
+        return outs[i].view_as(inputs.q[i])
+
+    return call
+
+
+def compile_flashinfer(caches: set[str]) -> str:
+    """Its version; its modules for these caches are compiled side by side."""
+    import flashinfer
+    import torch
+    from flashinfer.jit import build_jit_specs, gen_batch_prefill_module
+
+    dtypes = [dtype for cache, dtype in (("bf16", torch.bfloat16), ("fp8", torch.float8_e4m3fn)) if cache in caches]
+    bf16 = torch.bfloat16
+    build_jit_specs(
+        [gen_batch_prefill_module("fa2", bf16, d, bf16, torch.int32, DIM, DIM, 0, False, False, False) for d in dtypes],
+        verbose=False,
+    )
+    return str(flashinfer.__version__)
+
+
+def copy(case: Case) -> Call:
+    """Half of the bytes read, half written."""
+    import torch
+
+    source, target = (torch.ones(case.sets, case.read_bytes // 2, dtype=torch.uint8, device="cuda") for _ in range(2))
+    return lambda i: target[i].copy_(source[i])
+
+
+def makers(inputs: Inputs, peers: tuple[str, ...]) -> dict[str, Callable[[], Call]]:
+    """Of the candidates that take this case; NOT_THERE says why the others do not."""
+    case = inputs.case
+    found: dict[str, Callable[[], Call]] = {OURS: lambda: paged(inputs)}
+    if case.cache == "bf16":
+        arrays = contiguous_arrays(inputs)
+        found[CONTIGUOUS] = lambda: contiguous(arrays)
+        if CUDNN in peers:
+            found[CUDNN] = lambda: cudnn(arrays)
+    if FLASHINFER in peers and case.cache != "int8":
+        found[FLASHINFER] = lambda: flashinfer_call(inputs)
+    return found
+
+
+# ---- measuring ----
+
+
+def checked(make: Callable[[], Call], wanted: Any) -> Call:
+    call = make()
+    error = float((call(0)[-1].double() - wanted).abs().max() / wanted.abs().max())
+    if not error <= LARGEST_ERROR:  # a NaN is wrong too
+        raise ValueError(f"wrong by {error:.3g} of the largest value")
+    return call
+
+
+def in_turn(calls: dict[str, Call], sets: int, rounds: int, notes: dict[str, str]) -> dict[str, float]:
+    """Median microseconds of each."""
+    timers = {}
+    for name, call in calls.items():
+        try:
+            timers[name] = gpu_timer(call, iter(()), sets, graph=True)
+        except Exception as error:  # noqa: BLE001  the row says it, and the others go on
+            notes[name] = f"not in a graph: {failure(error)}"
+    end = time.perf_counter() + WARM_UP_SECONDS
+    while time.perf_counter() < end:
+        for measure in timers.values():
+            measure()
+    samples: dict[str, list[float]] = {name: [] for name in timers}
+    for _ in range(rounds):
+        for name, measure in timers.items():
+            samples[name].append(measure())
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def measure(case: Case, peers: tuple[str, ...], rounds: int) -> dict[str, Any]:
+    inputs, notes = Inputs(case), {}
+    wanted, calls = inputs.reference(), {}
+    for name, make in makers(inputs, peers).items():
+        try:
+            calls[name] = checked(make, wanted)
+        except Exception as error:  # noqa: BLE001  the row says it, and the others go on
+            notes[name] = failure(error)
+    calls[COPY] = copy(case)
+    calls[COPY](0)
+    return row_of(case, variant(inputs), in_turn(calls, case.sets, rounds, notes), notes)
+
+
+def row_of(case: Case, variant: str, us: dict[str, float], notes: dict[str, str]) -> dict[str, Any]:
+    """Every row has the same columns; "n/a" where there is no figure."""
+    row: dict[str, Any] = {"name": "paged_attention", "case": case.name, "cache": case.cache, "variant": variant}
+    row["us"] = us.get(OURS, "n/a")
+    row |= {f"{name} us": us.get(name, "n/a") for name in (CONTIGUOUS, FLASHINFER, CUDNN, COPY)}
+    row |= {
+        column: us[peer] / us[ours] if {peer, ours} <= us.keys() else "n/a" for column, (peer, ours) in RATIOS.items()
+    }
+    rate = case.read_bytes / us[OURS] * 1e-6 if OURS in us else "n/a"
+    return row | {"bytes read": case.read_bytes, "TB/s": rate, "notes": notes}
+
+
+def pick(only: str) -> list[Case]:
+    return [case for case in CASES if only in f"{case.name} {case.cache}"]
+
+
+def in_words(row: dict[str, Any]) -> str:
+    parts = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items() if key != "name"}
+    return "  ".join(f"{key}={value}" for key, value in parts.items() if value not in ("n/a", {}))
+
+
+def found_peers(cases: list[Case]) -> tuple[dict[str, str], dict[str, str]]:
+    """The versions of those that are there, and why the others are not."""
+    import torch
+
+    versions: dict[str, str] = {}
+    unavailable: dict[str, str] = {}
+    try:
+        versions[FLASHINFER] = compile_flashinfer({case.cache for case in cases})
+    except Exception as error:  # noqa: BLE001  the file says it
+        unavailable[FLASHINFER] = failure(error)
+    if torch.backends.cudnn.is_available():
+        versions[CUDNN] = str(torch.backends.cudnn.version())
+    else:
+        unavailable[CUDNN] = "torch has no cuDNN"
+    return versions, unavailable
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--only", default="", help='rows whose shape or cache has this text: "b16 4k", "fp8"')
+    parser.add_argument("--peers", choices=["none", "all"], default="all")
+    parser.add_argument("--quick", action="store_true", help="ours and the copy alone, fewer rounds")
+    given = parser.parse_args()
+    cases, rounds = pick(given.only), 7 if given.quick else 12
+    if not cases:
+        parser.error(f"no row has {given.only!r}; there are {', '.join(f'{c.name} {c.cache}' for c in CASES)}")
+
+    import torch
+
+    import tensorcraft as tc
+
+    torch.manual_seed(0)
+    alone = given.quick or given.peers == "none"
+    versions, unavailable = ({}, dict.fromkeys(PEERS, "not asked for")) if alone else found_peers(cases)
+    facts = {**machine(), "tensorcraft": tc.__version__, **versions}
+    rows: list[dict[str, Any]] = []
+    document = {"title": "paged decode beside serving libraries", "machine": facts, "timing": TIMING,
+                "unavailable": {**NOT_THERE, **unavailable}, "rows": rows}  # fmt: skip
+    for name, reason in unavailable.items():
+        print(f"without {name}: {reason}", flush=True)
+    for case in cases:
+        try:
+            row = measure(case, tuple(versions), rounds)
+        except Exception as error:  # noqa: BLE001  the row says it, and the others go on
+            row = row_of(case, "n/a", {}, {OURS: failure(error)})
+        rows.append(row)
+        given.out.write_text(text_of(document))
+        print(in_words(row), flush=True)
+        torch.cuda.empty_cache()
+    failed = [f"{row['case']} {row['cache']}: {row['notes'][OURS]}" for row in rows if OURS in row["notes"]]
+    sys.exit("\n".join(failed) if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
