@@ -1,281 +1,390 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Attention of up to 16 rows, queries of heads that share one head of keys, to a part of the keys:
-// the core of kernels that split the keys of few queries over many blocks. Both products run on
-// tensor cores with keys and values straight from memory in registers: each warp takes 16 keys at a
-// time for itself, with an online softmax of its own, so there is no barrier until the end.
+// Attention of a few rows, queries of heads that share one head of keys, to a part of the keys: the
+// core of kernels that split the keys of few queries over many blocks. Both products run on tensor
+// cores. A tile of keys is 16 for each warp:
+//   scores    each warp multiplies all rows by its own 16 keys
+//   weights   the warps agree on the maximum of each row and lay their weights in shared memory
+//   values    each warp multiplies the weights of all keys by its own columns of the values
+// So two barriers a tile, no sums to join at the end but one number a row, and rows beyond 16 cost
+// products but no bytes.
+//
+// Memory answers after a microsecond, so the next tiles are on their way while one is computed:
+// cp.async brings them into a ring of stages. Keys are asked for anew as soon as their warp has
+// multiplied them, values once all warps have.
 //
 // The order of elements inside a product is free as long as both operands have the same. A lane
 // reads 8 neighbours of a key in one access; those are its elements of two steps of Q K^T. Of a
-// value it reads 8 neighbours too, which are its column in 8 steps of P V; two keys' words are
+// value it reads neighbours too, which are its column in as many steps of P V; two keys' words are
 // interleaved to make a register of the operand.
 #include "tensorcraft/device/code_words.cuh"
-#include "tensorcraft/device/key_range.h"
+#include "tensorcraft/device/key_tiles.cuh"
 #include "tensorcraft/device/logit.cuh"
+#include "tensorcraft/device/ptx/cp_async.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/multiply_add.cuh"
 
 namespace tensorcraft {
 
-inline constexpr int kPartRows = 16;  // of a block
-inline constexpr int kStepKeys = 16;  // of a warp at a time
-
-// What a kernel is compiled for.
-struct PartShape {
-  int warps;
-  int head_dim;   // a multiple of 32
-  int value_dim;  // of this block, a multiple of 64
-  bool has_softcap;
-};
-
-template <PartShape S>
-struct PartShared {
-  Vec4<uint32_t> query[S.head_dim / 16][kWarpSize];  // as the lanes' registers of mma's A
-  float top[S.warps][kPartRows], sum[S.warps][kPartRows];
-  float out[kPartRows][S.value_dim + 4];  // lanes of neighbouring rows are in different banks
-};
-
 // How a score becomes a logit.
 struct Logits {
   float scale, softcap;
 };
 
-// Keys: how a key is found, by its number j in the request, a page table or a stride.
-//   bool find(int j)                    the 16 keys from j on, j a multiple of 16; false:
-//   unreadable const Code* key(int j) const        8 of its elements are one access; so is value(j)
-//   bool has_scales() const, float key_scale(int j) const, float value_scale(int j) const
+// Keys: how keys and values are found. A step's place is looked up by one lane for all.
+//   StepPlace look_up(int j) const          of the 16 keys from j on, a multiple of 16
+//   const Code *keys, *values               elements
+//   int64_t key_row, value_row              elements between rows of a step
+//   const float *key_scales, *value_scales  null: 1
+//   int64_t key_scale_row, value_scale_row
 template <class T, class Code, PartShape S, class Keys>
 class AttentionPart {
  public:
-  using Shared = PartShared<S>;
-  static constexpr int kBlocks = S.value_dim / 64;  // of 64 values
+  using Shared = PartShared<Code, S>;
+  static constexpr int kRows = S.rows();
 
-  // rows: of the block, at most 16. row_of(r): address of row r's query, null if there is none.
+  // rows: how many there are. row_of(r): address of row r's query, null if there is none.
   template <class RowOf>
-  TC_DEVICE AttentionPart(PartShared<S>& shared, int rows, const RowOf& row_of)
-      : shared_(shared), has_upper_(rows > 8) {
-    const T* const query[2] = {row_of(lane() / 4), row_of(lane() / 4 + 8)};
-    for (int step = warp(); step < S.head_dim / 16; step += S.warps) {
-      const int at = 32 * (step / 2) + 8 * (lane() % 4) + 4 * (step % 2);
-      Vec4<uint32_t> words{};
-      for (int half = 0; half < 2; ++half)
-        if (query[half]) {
-          const auto pair = load_vector<2>(reinterpret_cast<const uint32_t*>(query[half] + at));
-          words[half] = pair[0];
-          words[2 + half] = pair[1];
-        }
-      shared.query[step][lane()] = words;
-    }
-    for (int half = 0; half < 2; ++half) {
-      top_[half] = -kInfinity;
-      sum_[half] = 0;
-    }
-    for (auto& block : out_)
-      for (auto& column : block)
-        for (float& x : column) x = 0;
-    __syncthreads();
-  }
-
-  // Keys [begin, end), of which row r sees seen(r). Which warp takes a key depends on its number
-  // alone, and keys that a row does not see change nothing of it: its bits do not depend on the
-  // other rows.
-  template <class Seen>
-  TC_DEVICE void add(Keys keys, int begin, int end, const Seen& seen, const Logits& logits) {
-    for (int half = 0; half < 2; ++half) seen_[half] = seen(lane() / 4 + 8 * half);
-    const int first = begin / kStepKeys, own = (warp() + S.warps - first % S.warps) % S.warps;
-#pragma unroll 1
-    for (int j = (first + own) * kStepKeys; j < end; j += S.warps * kStepKeys) {
-      if (!keys.find(j)) continue;
-      float score[2][4] = {};
-      multiply_keys(score, keys, j);
-      weigh(score, keys, j, logits);
-      multiply_values(score, keys, j, begin, end);
-    }
-  }
-
-  // Adds up the warps, in their order, and gives f(r, d, out, lse) of 4 neighbouring values from d
-  // on, which are divided by the row's sum, each by one thread; d = 0 comes once a row.
-  template <class F>
-  TC_DEVICE void finish(const F& f) {
-    for (int half = 0; half < 2; ++half) {
-      sum_[half] += __shfl_xor_sync(kFullWarp, sum_[half], 1);
-      sum_[half] += __shfl_xor_sync(kFullWarp, sum_[half], 2);
-      const int row = lane() / 4 + 8 * half;
-      if (lane() % 4 == 0) {
-        shared_.top[warp()][row] = top_[half];
-        shared_.sum[warp()][row] = sum_[half];
+  TC_DEVICE AttentionPart(Shared& shared, int rows, const RowOf& row_of)
+      : shared_(shared), has_upper_(S.row_tiles > 1 || rows > 8) {
+    static_assert(sizeof(Shared) <= part_shared_bytes(S, sizeof(Code)));
+    static_assert(S.stages >= 2, "values arrive while others are read");
+    for (int tile = 0; tile < S.row_tiles; ++tile) {
+      const T* const query[2] = {row_of(row(tile, 0)), row_of(row(tile, 1))};
+      for (int step = warp(); step < S.head_dim / 16; step += S.warps) {
+        const int at = 32 * (step / 2) + 8 * (lane() % 4) + 4 * (step % 2);
+        for (int half = 0; half < 2; ++half)
+          for (int pair = 0; pair < 2; ++pair)
+            ptx::cp_async_ca_4(&shared.query[tile][step][lane()][2 * pair + half],
+                               query[half] ? query[half] + at + 2 * pair : nullptr,
+                               query[half] ? 4 : 0);
       }
     }
-    __syncthreads();
-    float share[2];
-    for (int half = 0; half < 2; ++half) {
-      const Total t = total(lane() / 4 + 8 * half);
-      share[half] = t.sum == 0 ? 0.f : weight_of(top_[half], t.top) / t.sum;
-    }
+    ptx::cp_async_commit_group();
+    reset();
+  }
+
+  // Forgets the keys that were added.
+  TC_DEVICE void reset() {
+    for (int tile = 0; tile < S.row_tiles; ++tile)
+      for (int half = 0; half < 2; ++half) {
+        top_[tile][half] = -kInfinity;
+        sum_[tile][half] = 0;
+      }
+    for (auto& tile : out_)
+      for (auto& block : tile)
+        for (auto& column : block)
+          for (float& x : column) x = 0;
+  }
+
+  // Keys [begin, end), perhaps none, of which row r sees seen(r). Which warp takes a key depends on
+  // its number alone, and keys that a row does not see change nothing of it: its bits do not depend
+  // on the other rows. All threads of the block call. After each tile comes added(next): all keys
+  // up to `next` are added, and the next tiles are on their way.
+  template <class Seen, class Added>
+  TC_DEVICE void add(const Keys& keys, int begin, int end, const Seen& seen, const Logits& logits,
+                     const Added& added) {
+    for (int tile = 0; tile < S.row_tiles; ++tile)
+      for (int half = 0; half < 2; ++half) seen_[tile][half] = seen(row(tile, half));
+    begin_ = begin;
+    end_ = end;
+    first_ = begin / S.keys() * S.keys();
+    readable_ = 0;
+    // Each copy is a group; values are asked for a tile later than keys.
 #pragma unroll 1
-    for (int turn = 0; turn < S.warps; ++turn) {
-      if (warp() == turn) add_to_shared(share, turn == 0);
+    for (int t = 0; t < S.stages; ++t) {
+      copy_keys(keys, t);
+      copy_values(keys, t - 1);
+    }
+    if (!has_queries_) {
+      ptx::cp_async_wait_group<2 * S.stages>();
       __syncthreads();
+      has_queries_ = true;
     }
-    for (int i = int(threadIdx.x); i < kPartRows * S.value_dim / 4; i += S.warps * kWarpSize) {
-      const int row = i / (S.value_dim / 4), d = i % (S.value_dim / 4) * 4;
-      const Total t = total(row);
-      f(row, d, load_vector<4>(&shared_.out[row][d]),
-        t.sum == 0 ? -kInfinity : t.top + logf(t.sum));
-    }
+    int stage = 0;
+    int t = 0;
+#pragma unroll 1
+    do {
+      const PartStage<Code, S>& now = shared_.stages[stage];
+      const bool is_readable = readable_ >> stage & 1;
+      Scores scores{};
+      ptx::cp_async_wait_group<2 * S.stages - 1>();
+      __syncwarp();
+      if (is_readable) multiply_keys(scores, now.keys);
+      take_scales(scores, is_readable, keys, now);
+      __syncwarp();
+      copy_keys(keys, t + S.stages);
+      find_tops(scores, is_readable, step_of(t), logits);
+      ptx::cp_async_wait_group<2 * S.stages - 3>();
+      __syncthreads();  // the tops and the values of this tile are there, those before were read
+      copy_values(keys, t + S.stages - 1);
+      weigh(scores);
+      __syncthreads();
+      multiply_values(now.values);
+      ++t;
+      stage = stage + 1 == S.stages ? 0 : stage + 1;
+      added(first_ + t * S.keys());
+    } while (first_ + t * S.keys() < end);
+    ptx::cp_async_wait_group<0>();
+    __syncthreads();
+  }
+
+  // Gives kGiven neighbouring values x of a row from d on, which are divided by the row's sum, to
+  // store(d, x), each by one thread; row_store(r, RowSum) makes `store`. d = 0 comes once a row.
+  static constexpr int kGiven = S.value_dim / S.warps < 32 ? 2 : 4;
+  template <class RowStore>
+  TC_DEVICE void finish(const RowStore& row_store) {
+    for (int tile = 0; tile < S.row_tiles; ++tile)
+      for (int half = 0; half < 2; ++half) {
+        float sum = sum_[tile][half];
+        sum += __shfl_xor_sync(kFullWarp, sum, 1);
+        sum += __shfl_xor_sync(kFullWarp, sum, 2);
+        if (lane() % 4 == 0) shared_.sum[warp()][row(tile, half)] = sum;
+      }
+    __syncthreads();
+#pragma unroll
+    for (int tile = 0; tile < S.row_tiles; ++tile)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float sum = 0;
+        for (int w = 0; w < S.warps; ++w) sum += shared_.sum[w][row(tile, half)];
+        const float factor = sum == 0 ? 0.f : 1.f / sum;
+        const auto store = row_store(row(tile, half), RowSum{top_[tile][half], sum});
+      // Column n of step i of a block is value kNeighbours n + i of it.
+#pragma unroll
+        for (int y = 0; y < kBlocks; ++y)
+#pragma unroll
+          for (int e = 0; e < 2; ++e)
+#pragma unroll
+            for (int i = 0; i < kNeighbours; i += kGiven) {
+              float x[kGiven];
+              for (int n = 0; n < kGiven; ++n) x[n] = out_[tile][y][i + n][2 * half + e] * factor;
+              store(column(y, 2 * (lane() % 4) + e) + i, x);
+            }
+      }
   }
 
  private:
-  struct Total {
-    float top, sum;
+  // A warp's columns of the values: blocks of 8 times as many neighbours as a lane reads.
+  static constexpr int kColumns = S.value_dim / S.warps;
+  static constexpr int kNeighbours = kColumns < 64 ? kColumns / 8 : 8;
+  static constexpr int kBlocks = kColumns / (8 * kNeighbours);
+  struct Scores {
+    float of[S.row_tiles][2][4];  // of each 16 rows, of 8 keys twice
+    float of_value[2][2];
   };
+
   TC_DEVICE static int lane() { return int(threadIdx.x % kWarpSize); }
   TC_DEVICE static int warp() { return int(threadIdx.x / kWarpSize); }
+  TC_DEVICE static int row(int tile, int half) { return kTileRows * tile + lane() / 4 + 8 * half; }
+  TC_DEVICE static int column(int block, int n) {
+    return warp() * kColumns + (8 * block + n) * kNeighbours;
+  }
   // A maximum of -inf saw nothing; -inf - (-inf) would be NaN.
   TC_DEVICE static float weight_of(float x, float top) {
     return exp2_fast((x - (top == -kInfinity ? 0.f : top)) * kLog2E);
   }
+  // The first of the warp's 16 keys of a tile.
+  TC_DEVICE int step_of(int tile) const { return first_ + tile * S.keys() + warp() * kStepKeys; }
 
-  TC_DEVICE Total total(int row) const {
-    Total t{-kInfinity, 0};
-    for (int w = 0; w < S.warps; ++w) t.top = fmaxf(t.top, shared_.top[w][row]);
-    for (int w = 0; w < S.warps; ++w)
-      t.sum += shared_.sum[w][row] * weight_of(shared_.top[w][row], t.top);
-    return t;
+  // What finds the warp's keys of a tile: of 32 tiles at once, a lane each.
+  TC_DEVICE StepPlace look_up(const Keys& keys, int tile) {
+    const int source = tile % kWarpSize;
+    if (source == 0) {
+      const int j = step_of(tile + lane());
+      answers_ = {kUnreadable, 0};
+      if (j < end_ && j + kStepKeys > begin_) answers_ = keys.look_up(j);
+    }
+    StepPlace place{__shfl_sync(kFullWarp, answers_.keys, source),
+                    __shfl_sync(kFullWarp, answers_.values, source)};
+    if constexpr (sizeof(Code) == 1) {
+      if (keys.key_scales) place.key_scales = __shfl_sync(kFullWarp, answers_.key_scales, source);
+      if (keys.value_scales)
+        place.value_scales = __shfl_sync(kFullWarp, answers_.value_scales, source);
+    }
+    return place;
   }
 
-  // Key 8 n + lane / 4 is a column of B of tile n.
-  TC_DEVICE void multiply_keys(float (&score)[2][4], const Keys& keys, int j) const {
-    const Code* const from[2] = {keys.key(j + lane() / 4) + lane() % 4 * 8,
-                                 keys.key(j + 8 + lane() / 4) + lane() % 4 * 8};
-    constexpr int kAll = S.head_dim / 32;
-    constexpr int kAtOnce = kAll % 4 == 0 ? 4 : kAll % 3 == 0 ? 3 : kAll % 2 == 0 ? 2 : 1;
-    static_assert(kAll % kAtOnce == 0);
-#pragma unroll 1
-    for (int first = 0; first < kAll; first += kAtOnce) {
-      Vec4<uint32_t> words[2][kAtOnce];
+  // Starts the copies of the warp's keys, and a tile later of its values. What is no key of the
+  // call becomes 0: a weight of 0 must not meet a NaN.
+  TC_DEVICE void copy_keys(const Keys& keys, int tile) {
+    const StepPlace place = look_up(keys, tile);
+    const bool is_readable = place.keys != kUnreadable;
+    const uint32_t bit = 1u << tile % S.stages;
+    readable_ = is_readable ? readable_ | bit : readable_ & ~bit;
+    of_values_ = of_keys_;
+    of_keys_ = is_readable ? place.values : kUnreadable;
+    if (is_readable) {
+      PartStage<Code, S>& stage = shared_.stages[tile % S.stages];
+      const int j = step_of(tile);
+      const StepKeys step{warp() * kStepKeys, j, {begin_, end_}};
+      copy_rows(stage.keys, step, keys.keys + place.keys, keys.key_row, &stage.keys.key_pattern);
+      if constexpr (sizeof(Code) == 1) {
+        if (keys.key_scales)
+          copy_numbers(stage.scales, step, keys.key_scales + place.key_scales, keys.key_scale_row);
+        if (keys.value_scales)
+          copy_numbers(stage.scales + S.keys(), step, keys.value_scales + place.value_scales,
+                       keys.value_scale_row);
+      }
+    }
+    ptx::cp_async_commit_group();
+  }
+  TC_DEVICE void copy_values(const Keys& keys, int tile) {
+    if (tile == 0 || (tile > 0 && first_ + tile * S.keys() < end_)) {
+      auto& values = shared_.stages[tile % S.stages].values;
+      const bool is_readable = of_values_ != kUnreadable;  // else none is a key
+      const StepKeys step{warp() * kStepKeys, is_readable ? step_of(tile) : end_, {begin_, end_}};
+      copy_rows(values, step, keys.values + (is_readable ? of_values_ : 0), keys.value_row,
+                &values.value_pattern);
+    }
+    ptx::cp_async_commit_group();
+  }
+
+  // Key 8 n + lane / 4 of the warp's is a column of B of product n.
+  TC_DEVICE void multiply_keys(Scores& scores,
+                               const KeyTile<Code, S.keys(), S.head_dim>& keys) const {
+    const int first = warp() * kStepKeys + lane() / 4, pattern = keys.key_pattern(lane() / 4);
+#pragma unroll 8
+    for (int x = 0; x < S.head_dim / 32; ++x) {
+      Vec4<uint32_t> words[2];
+      for (int n = 0; n < 2; ++n)
+        words[n] = load_words<T, 8>(keys.at(first + 8 * n, 32 * x + lane() % 4 * 8, pattern));
 #pragma unroll
-      for (int x = 0; x < kAtOnce; ++x)
-        for (int n = 0; n < 2; ++n) words[n][x] = load_words<T>(from[n] + (first + x) * 32);
+      for (int s = 0; s < 2; ++s)
 #pragma unroll
-      for (int x = 0; x < kAtOnce; ++x)
-#pragma unroll
-        for (int s = 0; s < 2; ++s) {
-          const Vec4<uint32_t> q = shared_.query[2 * (first + x) + s][lane()];
+        for (int tile = 0; tile < S.row_tiles; ++tile) {
+          const Vec4<uint32_t> q = shared_.query[tile][2 * x + s][lane()];
           const uint32_t a[4] = {q[0], q[1], q[2], q[3]};
           for (int n = 0; n < 2; ++n)
-            multiply_add<T>(score[n], a, {words[n][x][2 * s], words[n][x][2 * s + 1]});
+            multiply_add<T>(scores.of[tile][n], a, {words[n][2 * s], words[n][2 * s + 1]});
         }
     }
   }
 
-  // Scores become weights, of the values' scale, and what was summed under the old maximum is
-  // scaled. Lane t holds keys 2 (t % 4) and the next of either tile, of rows t / 4 and t / 4 + 8.
-  TC_DEVICE void weigh(float (&score)[2][4], const Keys& keys, int j, const Logits& logits) {
-    const int first = j + 2 * (lane() % 4);
-    float of_value[2][2] = {{1, 1}, {1, 1}};
-    if (keys.has_scales())
+  // Lane t holds keys 2 (t % 4) and the next of either product, of rows t / 4 and t / 4 + 8.
+  TC_DEVICE void take_scales(Scores& scores, bool is_readable, const Keys& keys,
+                             const PartStage<Code, S>& stage) const {
+    if constexpr (sizeof(Code) == 1)
       for (int n = 0; n < 2; ++n)
         for (int e = 0; e < 2; ++e) {
-          const float of_key = keys.key_scale(first + 8 * n + e);
-          score[n][e] *= of_key;
-          score[n][2 + e] *= of_key;
-          of_value[n][e] = keys.value_scale(first + 8 * n + e);
+          const int key = warp() * kStepKeys + 2 * (lane() % 4) + 8 * n + e;
+          if (keys.key_scales)
+            for (auto& tile : scores.of) {
+              tile[n][e] *= stage.scales[key];
+              tile[n][2 + e] *= stage.scales[key];
+            }
+          const bool has_scale = is_readable && keys.value_scales;
+          scores.of_value[n][e] = has_scale ? stage.scales[S.keys() + key] : 1.f;
         }
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if (half == 1 && !has_upper_) break;
-      // Does a row not see all keys of the step?
-      const bool hides = !warp_all(seen_[half].begin <= j && j + kStepKeys <= seen_[half].end);
-      float next = top_[half];
-      for (int n = 0; n < 2; ++n)
-        for (int e = 0; e < 2; ++e) {
-          float& s = score[n][2 * half + e];
-          const int key = first + 8 * n + e;
-          if constexpr (S.has_softcap)
-            s = SoftCap(logits.scale, logits.softcap)(s);
-          else
-            s *= logits.scale;
-          if (hides && (key < seen_[half].begin || key >= seen_[half].end)) s = -kInfinity;
-          next = fmaxf(next, s);
-        }
-      next = fmaxf(next, __shfl_xor_sync(kFullWarp, next, 1));
-      next = fmaxf(next, __shfl_xor_sync(kFullWarp, next, 2));
-      const float keep = weight_of(top_[half], next);
-      top_[half] = next;
-      sum_[half] *= keep;
-      for (int n = 0; n < 2; ++n)
-        for (int e = 0; e < 2; ++e) {
-          float& s = score[n][2 * half + e];
-          s = weight_of(s, next);
-          sum_[half] += s;
-          s *= of_value[n][e];
-        }
-      if (warp_all(keep == 1.f)) continue;  // most steps find no larger score
-      for (auto& block : out_)
-        for (auto& column : block) {
-          column[2 * half] *= keep;
-          column[2 * half + 1] *= keep;
-        }
-    }
   }
 
-  // Values of keys that no row sees become 0: a weight of 0 must not meet a NaN.
-  TC_DEVICE void multiply_values(const float (&weight)[2][4], const Keys& keys, int j, int begin,
-                                 int end) {
-    uint32_t a[4];
-    for (int e = 0; e < 4; ++e)
-      a[e] = pack_pair(weight[e / 2][e % 2 * 2], weight[e / 2][e % 2 * 2 + 1], T{});
+  // Scores become logits, and the largest of each row goes to the other warps.
+  TC_DEVICE void find_tops(Scores& scores, bool is_readable, int j, const Logits& logits) {
     const int first = j + 2 * (lane() % 4);
 #pragma unroll
-    for (int y = 0; y < kBlocks; ++y) {
-      Vec4<uint32_t> words[2][2];
+    for (int tile = 0; tile < S.row_tiles; ++tile)
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        const int key = first + k / 2 * 8 + k % 2;
-        Vec4<uint32_t>& to = words[k / 2][k % 2];
-        if (key >= begin && key < end)
-          to = load_words<T>(keys.value(key) + 64 * y + lane() / 4 * 8);
-        else
-          to = {};
+      for (int half = 0; half < 2; ++half) {
+        if (half == 1 && !has_upper_) break;
+        const KeyRange& seen = seen_[tile][half];
+        // Does a row not see all of the warp's keys?
+        const bool hides = !warp_all(is_readable && seen.begin <= j && j + kStepKeys <= seen.end);
+        float top = -kInfinity;
+        for (int n = 0; n < 2; ++n)
+          for (int e = 0; e < 2; ++e) {
+            float& s = scores.of[tile][n][2 * half + e];
+            const int key = first + 8 * n + e;
+            if constexpr (S.has_softcap)
+              s = SoftCap(logits.scale, logits.softcap)(s);
+            else
+              s *= logits.scale;
+            if (hides && (!is_readable || key < seen.begin || key >= seen.end)) s = -kInfinity;
+            top = fmaxf(top, s);
+          }
+        top = fmaxf(top, __shfl_xor_sync(kFullWarp, top, 1));
+        top = fmaxf(top, __shfl_xor_sync(kFullWarp, top, 2));
+        if (lane() % 4 == 0) shared_.top[warp()][row(tile, half)] = top;
+      }
+  }
+
+  // Logits become weights, of the values' scale, and what was summed under the old maximum is
+  // scaled.
+  TC_DEVICE void weigh(const Scores& scores) {
+#pragma unroll
+    for (int tile = 0; tile < S.row_tiles; ++tile) {
+      Vec4<uint32_t> words{};
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if (half == 1 && !has_upper_) break;
+        float top = top_[tile][half];
+        for (int w = 0; w < S.warps; ++w) top = fmaxf(top, shared_.top[w][row(tile, half)]);
+        const float keep = weight_of(top_[tile][half], top);
+        top_[tile][half] = top;
+        float sum = sum_[tile][half] * keep;
+        for (int n = 0; n < 2; ++n) {
+          float weight[2];
+          for (int e = 0; e < 2; ++e) {
+            weight[e] = weight_of(scores.of[tile][n][2 * half + e], top);
+            sum += weight[e];
+            if constexpr (sizeof(Code) == 1) weight[e] *= scores.of_value[n][e];
+          }
+          words[2 * n + half] = pack_pair(weight[0], weight[1], T{});
+        }
+        sum_[tile][half] = sum;
+        if (warp_all(keep == 1.f)) continue;  // most tiles find no larger score
+        for (auto& block : out_[tile])
+          for (auto& column : block) {
+            column[2 * half] *= keep;
+            column[2 * half + 1] *= keep;
+          }
+      }
+      shared_.weights[tile][warp()][lane()] = words;
+    }
+  }
+
+  TC_DEVICE void multiply_values(const KeyTile<Code, S.keys(), S.value_dim>& values) {
+    const int row = 2 * (lane() % 4), pattern = values.value_pattern(row);
+#pragma unroll
+    for (int w = 0; w < S.warps; ++w) {
+      uint32_t a[S.row_tiles][4];
+      for (int tile = 0; tile < S.row_tiles; ++tile) {
+        const Vec4<uint32_t> words = shared_.weights[tile][w][lane()];
+        for (int e = 0; e < 4; ++e) a[tile][e] = words[e];
       }
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        uint32_t b[2];
-        for (int k = 0; k < 2; ++k) {
-          const uint32_t low = words[k][0][i / 2], high = words[k][1][i / 2];
-          b[k] = i % 2 ? low >> 16 | (high & 0xffff0000u) : (low & 0xffffu) | high << 16;
+      for (int y = 0; y < kBlocks; ++y) {
+        AlignedVector<uint32_t, kNeighbours / 2> words[2][2];
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+          words[k / 2][k % 2] = load_words<T, kNeighbours>(
+              values.at(w * kStepKeys + row + k / 2 * 8 + k % 2, column(y, lane() / 4), pattern));
+#pragma unroll
+        for (int i = 0; i < kNeighbours; ++i) {
+          uint32_t b[2];
+          for (int k = 0; k < 2; ++k) {
+            const uint32_t low = words[k][0][i / 2], high = words[k][1][i / 2];
+            b[k] = i % 2 ? low >> 16 | (high & 0xffff0000u) : (low & 0xffffu) | high << 16;
+          }
+#pragma unroll
+          for (int tile = 0; tile < S.row_tiles; ++tile)
+            multiply_add<T>(out_[tile][y][i], a[tile], b);
         }
-        multiply_add<T>(out_[y][i], a, b);
       }
     }
   }
 
-  // Column n of tile i of a block is value 8 n + i of it: 8 neighbours of a row for each e.
-  TC_DEVICE void add_to_shared(const float (&share)[2], bool is_first) {
-#pragma unroll
-    for (int y = 0; y < kBlocks; ++y)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-#pragma unroll
-        for (int four = 0; four < 2; ++four) {
-          float* const at =
-              &shared_
-                   .out[lane() / 4 + e / 2 * 8][64 * y + 8 * (lane() % 4 * 2 + e % 2) + 4 * four];
-          Vec4<float> x = is_first ? Vec4<float>{} : load_vector<4>(at);
-          // A warp that saw nothing has no share, whatever lies in its sums.
-          if (share[e / 2] != 0)
-            for (int i = 0; i < 4; ++i) x[i] += out_[y][4 * four + i][e] * share[e / 2];
-          store_vector(at, x);
-        }
-  }
-
-  PartShared<S>& shared_;
-  bool has_upper_;  // rows 8 on
-  KeyRange seen_[2];
-  float top_[2], sum_[2];
-  float out_[kBlocks][8][4];
+  Shared& shared_;
+  const bool has_upper_;  // rows 8 on
+  bool has_queries_ = false;
+  int begin_ = 0, end_ = 0, first_ = 0;  // of the call of add(); first_: of its first tile
+  StepPlace answers_{kUnreadable, 0};    // of look_up(), of tile t in lane t % 32
+  // Where the values of the tile begin whose keys, or whose values, are copied.
+  int64_t of_keys_ = kUnreadable, of_values_ = kUnreadable;
+  uint32_t readable_ = 0;  // a bit a stage
+  KeyRange seen_[S.row_tiles][2];
+  float top_[S.row_tiles][2], sum_[S.row_tiles][2];
+  float out_[S.row_tiles][kBlocks][kNeighbours][4];
 };
 
 }  // namespace tensorcraft

@@ -23,18 +23,17 @@ TC_DEVICE uint32_t code_pair(uint32_t codes, int8_t, T) {
 
 }  // namespace detail
 
-// 8 neighbours as 4 words of T, from an access of 16 bytes or, of codes, 8.
-template <class T, class Code>
-TC_DEVICE Vec4<uint32_t> load_words(const Code* from) {
+// kCount neighbours, 2 to 8, as words of T, from one access.
+template <class T, int kCount = 8, class Code>
+TC_DEVICE AlignedVector<uint32_t, kCount / 2> load_words(const Code* from) {
+  AlignedVector<uint32_t, kCount / 2> words;
   if constexpr (sizeof(Code) == 2) {
-    return load_vector<4>(reinterpret_cast<const uint32_t*>(from));
+    words = load_vector<kCount / 2>(reinterpret_cast<const uint32_t*>(from));
   } else {
-    const auto codes = load_vector<2>(reinterpret_cast<const uint32_t*>(from));
-    Vec4<uint32_t> words;
-    for (int i = 0; i < 4; ++i)
-      words[i] = detail::code_pair(codes[i / 2] >> (i % 2 * 16) & 0xffff, Code{}, T{});
-    return words;
+    const auto codes = load_vector<kCount / 2>(reinterpret_cast<const uint16_t*>(from));
+    for (int i = 0; i < kCount / 2; ++i) words[i] = detail::code_pair(codes[i], Code{}, T{});
   }
+  return words;
 }
 
 }  // namespace tensorcraft

@@ -6,26 +6,141 @@
 // results a second kernel combines.
 namespace tensorcraft {
 
-// The keys of a part. It is the same for all calls, so a result does not depend on what else is in
-// the batch.
-inline constexpr int kPartKeys = 512;
+// The keys of a part of a request that has `keys`: nothing else decides it, so a result does not
+// depend on what else is in the batch. Short parts give a short request as many blocks as
+// kFewParts.
+inline constexpr int kPartKeys = 512, kShortPartKeys = 128, kFewParts = 4;
+TC_HOST_DEVICE constexpr int part_keys(int keys) {
+  return keys <= kFewParts * kShortPartKeys ? kShortPartKeys : kPartKeys;
+}
+// The parts of a request that has at most `keys`.
+TC_HOST_DEVICE constexpr int most_parts(int64_t keys) {
+  if (keys <= kShortPartKeys) return 1;
+  if (keys <= kFewParts * kShortPartKeys) return int(div_ceil(keys, int64_t(kShortPartKeys)));
+  const int64_t parts = div_ceil(keys, int64_t(kPartKeys));
+  return parts < kFewParts ? kFewParts : int(parts);
+}
+
+inline constexpr int kCombinedValues = 128;
+
+// What is known of the weights of a row's keys: the largest logit, and the sum of the weights
+// relative to it. Logits may be so large that the logarithm of the sum is lost beside them.
+struct RowSum {
+  float top, sum;
+};
 
 // The results of parts of some rows, queries of heads: of each row and part its values, and behind
-// all values the lse.
+// all values the RowSum.
 struct KeyParts {
   float* memory;
   int64_t rows;
   int parts, values;  // of a row; of a part
+  int run;            // parts of a block of the first step
+
+  TC_HOST_DEVICE int chunks() const { return int(div_ceil(values, kCombinedValues)); }
+  TC_HOST_DEVICE int runs() const { return int(div_ceil(parts, run)); }
 
   TC_HOST_DEVICE float* values_of(int64_t row, int part) const {
     return memory + (row * parts + part) * values;
   }
-  TC_HOST_DEVICE float* lse_of(int64_t row, int part) const {
-    return values_of(rows, 0) + row * parts + part;
+  TC_HOST_DEVICE RowSum* sum_of(int64_t row, int part) const {
+    return reinterpret_cast<RowSum*>(values_of(rows, 0)) + row * parts + part;
   }
+  // A single part is the result.
   TC_HOST_DEVICE int64_t bytes() const {
-    return rows * parts * (values + 1) * int64_t(sizeof(float));
+    return parts == 1 ? 0 : rows * parts * (values + 2) * int64_t(sizeof(float));
   }
 };
+
+// The second step adds up the parts of a row, kCombinedValues at a time. More than kSums parts are
+// dealt to kSums sums in turn, a warp each.
+inline constexpr int kSums = 8;
+struct CombineConfig {
+  int threads = 128;
+  int row_warps = 1;  // of a chunk of a row: 1 or kSums
+  TC_HOST_DEVICE constexpr int rows() const { return threads / 32 / row_warps; }  // of a block
+  // Of a multiprocessor: they wait for memory most of the time.
+  TC_HOST_DEVICE constexpr int blocks() const { return 768 / threads; }
+};
+TC_HOST_DEVICE constexpr CombineConfig combine_config(const KeyParts& parts) {
+  if (parts.parts <= kSums) return {};
+  return {.threads = 32 * kSums, .row_warps = kSums};
+}
+
+inline constexpr int kStepKeys = 16;  // of a warp at a time
+inline constexpr int kTileRows = 16;
+
+// What the kernel of a part is compiled for.
+struct PartShape {
+  int row_tiles;      // of 16 rows
+  int warps, stages;  // stages: tiles of kStepKeys keys a warp, and of values, in shared memory
+  int head_dim;       // a multiple of 32
+  int value_dim;      // of this block, a multiple of 64
+  bool has_softcap;
+  TC_HOST_DEVICE constexpr int rows() const { return kTileRows * row_tiles; }
+  TC_HOST_DEVICE constexpr int keys() const { return kStepKeys * warps; }
+};
+
+// Bytes of shared memory: the queries, what the warps find of a row, the weights of a tile, and the
+// stages. The scales of codes lie beside them.
+TC_HOST_DEVICE constexpr int part_shared_bytes(const PartShape& s, int code_bytes) {
+  const int scales = code_bytes == 1 ? 8 * s.keys() : 16;
+  const int stage = s.keys() * (s.head_dim + s.value_dim) * code_bytes + scales;
+  const int found = 2 * s.warps * s.rows() * 4, weights = s.rows() * s.keys() * 2;
+  return s.rows() * s.head_dim * 2 + found + weights + s.stages * stage;
+}
+
+// Blocks of a shape for which a multiprocessor of sm_90 has registers and shared memory.
+TC_HOST_DEVICE constexpr int part_blocks(const PartShape& s) { return s.row_tiles > 1 ? 2 : 3; }
+
+// The shape for a call whose requests have `rows` rows for a head of keys: as many stages as leave
+// room for part_blocks() blocks, and fewer warps if two stages do not, or a GPU has not the memory.
+TC_HOST_DEVICE constexpr PartShape part_shape(int64_t rows, int head_dim, int v_dim, int code_bytes,
+                                              bool has_softcap, int64_t shared_bytes_per_block) {
+  const int value_dim = v_dim % 256 == 0 ? 256 : v_dim % 128 == 0 ? 128 : 64;
+  const bool is_wide = value_dim == 256;  // its sums fill the registers
+  PartShape s{.row_tiles = rows <= kTileRows || is_wide ? 1
+                           : rows <= 2 * kTileRows      ? 2
+                                                        : 4,
+              .warps = 4,
+              .stages = 4,
+              .head_dim = head_dim,
+              .value_dim = value_dim,
+              .has_softcap = has_softcap};
+  const auto exceeds = [&](int64_t bytes) { return part_shared_bytes(s, code_bytes) > bytes; };
+  const int budget = (228 << 10) / part_blocks(s) - 1024;
+  while (s.stages > 2 && exceeds(budget)) s.stages /= 2;
+  if (exceeds(budget)) s.warps = 2;
+  while (s.warps > 1 && shared_bytes_per_block && exceeds(shared_bytes_per_block)) s.warps /= 2;
+  return s;
+}
+
+// How the first step is divided into blocks.
+struct PartSplit {
+  PartShape shape;
+  int run;         // KeyParts::run
+  int64_t blocks;  // runs by slices of the values by tiles of rows by heads of keys by requests
+};
+// `lines`: heads of keys of all requests, each with `rows` rows and as many parts. Products bound
+// blocks of more than 16 rows, which run in rounds of as many as there is room for; what a block
+// does once, while it multiplies nothing, takes a fifth of the time of a part. Others are bound by
+// memory, which short blocks keep busiest.
+TC_HOST_DEVICE constexpr PartSplit part_split(const PartShape& shape, int64_t lines, int64_t rows,
+                                              int parts, int v_dim, int num_sms) {
+  const int64_t of_run = lines * div_ceil(rows, int64_t(shape.rows())) * (v_dim / shape.value_dim);
+  const int64_t slots = int64_t(num_sms) * part_blocks(shape);
+  PartSplit best{shape, 1, of_run * parts};
+  if (shape.row_tiles == 1 || slots == 0) return best;
+  int64_t least = 0;
+  for (int run = 1; run <= parts && run <= 64; ++run) {
+    const int64_t blocks = of_run * div_ceil(parts, run);
+    const int64_t time = div_ceil(blocks, slots) * (5 * run + 1);
+    if (run == 1 || time < least) {
+      best = {shape, run, blocks};
+      least = time;
+    }
+  }
+  return best;
+}
 
 }  // namespace tensorcraft

@@ -6,16 +6,16 @@
 // The two steps of attention that splits keys, over any way to find them.
 namespace tensorcraft {
 
-// What a block of the first step has to do, of `slices` of the values by parts by tiles of rows by
-// heads of keys by requests. Slices of the values are neighbours: they read the same keys.
+// What a block of the first step has to do, of `slices` of the values by runs of parts by tiles of
+// rows by heads of keys by requests. Slices of the values are neighbours: they read the same keys.
 struct SplitBlock {
-  int slice, part, tile, key_head, request;
+  int slice, run, tile, key_head, request;
 
-  TC_DEVICE SplitBlock(int index, int slices, int parts, int tiles, int key_heads) {
+  TC_DEVICE SplitBlock(int index, int slices, int runs, int tiles, int key_heads) {
     slice = index % slices;
     index /= slices;
-    part = index % parts;
-    index /= parts;
+    run = index % runs;
+    index /= runs;
     tile = index % tiles;
     index /= tiles;
     key_head = index % key_heads;
@@ -43,84 +43,164 @@ struct alignas(16) SplitRows {  // a host compiler fills it in pieces of 16 byte
   }
 };
 
-// The first step: rows from `first` on meet a part of the keys, by an AttentionPart. make_keys()
-// finds them; its values begin at `slice` of a row's.
-template <class Part, class T, class MakeKeys>
-TC_DEVICE void split_keys(const SplitRows<T>& rows, int first, int part, int slice,
-                          const KeyParts& parts, const Logits& logits, const MakeKeys& make_keys) {
-  const int count = rows.count(), next = first + kPartRows;
+// What the result of a row needs besides what its parts give.
+template <class T>
+struct ResultRow {
+  int keys;  // of its request
+  KeyRange seen;
+  float sink;  // -inf: none
+  T* out;
+  float* lse;  // null: not wanted
+};
+
+// What the weights of parts with a sink are relative to, and their sum as a factor and as an lse.
+struct PartSum {
+  float shift, sum = 0;
+  TC_DEVICE explicit PartSum(float top) : shift(top == -kInfinity ? 0.f : top) {}
+  TC_DEVICE float weight(const RowSum& part) const { return expf(part.top - shift) * part.sum; }
+  TC_DEVICE float factor() const { return sum == 0.f ? 0.f : 1.f / sum; }
+  TC_DEVICE float lse() const { return sum == 0.f ? -kInfinity : shift + logf(sum); }
+};
+
+// Where the first step stores values of a row: of a part or, if that is alone, of the result.
+template <class T>
+struct PartStore {
+  T* out = nullptr;  // null: of a part
+  float* values = nullptr;
+  float weight = 0, factor = 0;
+
+  template <int N>
+  TC_DEVICE void operator()(int d, float (&x)[N]) const {
+    if (out) {
+      for (float& value : x) value = (weight * value + 0.f) * factor;  // as combine_parts() does
+      from_floats<T, N>(x).store(out + d);
+    } else if (values) {
+      AlignedVector<float, N> vector;
+      for (int n = 0; n < N; ++n) vector[n] = x[n];
+      store_vector(values + d, vector);
+    }
+  }
+};
+
+// The first step: rows from `first` on meet the parts of a run, by an AttentionPart. make_keys()
+// finds the keys; its values begin at `slice` of a row's. find(row) knows where a result goes: a
+// single part is the result, with the bits that combine_parts() gives it.
+template <class Part, class T, class MakeKeys, class Find>
+TC_DEVICE void split_keys(const SplitRows<T>& rows, int first, int run, int slice,
+                          const KeyParts& parts, const Logits& logits, const MakeKeys& make_keys,
+                          const Find& find) {
+  const int count = rows.count(), next = first + Part::kRows;
+  const int keys_of_part = part_keys(rows.keys), keys_of_run = parts.run * keys_of_part;
   int begin = rows.seen(first).begin, end = rows.seen((next < count ? next : count) - 1).end;
-  begin = begin > part * kPartKeys ? begin : part * kPartKeys;
-  end = end < (part + 1) * kPartKeys ? end : (part + 1) * kPartKeys;
-  if (begin >= end) return;
+  begin = begin > run * keys_of_run ? begin : run * keys_of_run;
+  end = end < (run + 1) * keys_of_run ? end : (run + 1) * keys_of_run;
+  const bool is_alone = parts.parts == 1;
+  if (begin >= end) {
+    if (!is_alone) return;
+    begin = end = 0;
+  }
   const auto query = [&](int r) -> const T* {
     return first + r < count ? rows.query(first + r) : nullptr;
   };
   const auto seen = [&](int r) -> KeyRange {
     return first + r < count ? rows.seen(first + r) : KeyRange{0, 0};
   };
-  Part work(static_shared<typename Part::Shared>(), count - first, query);
-  work.add(make_keys(), begin, end, seen, logits);
-  work.finish([&](int r, int d, const Vec4<float>& out, float lse) {
-    if (first + r >= count) return;
+  const bool has_sum = slice == 0 && threadIdx.x < kWarpSize && threadIdx.x % 4 == 0;
+  const auto store_of = [&](int part, int r, const RowSum& found) -> PartStore<T> {
+    if (first + r >= count) return {};
     const int64_t row = rows.result(first + r);
-    store_vector(parts.values_of(row, part) + slice + d, out);
-    if (slice + d == 0) *parts.lse_of(row, part) = lse;
+    if (!is_alone) {
+      if (has_sum) *parts.sum_of(row, part) = found;
+      return {.values = parts.values_of(row, part) + slice};
+    }
+    const ResultRow<T> result = find(row);
+    PartSum sum(fmaxf(result.sink, found.top));
+    const float weight = sum.weight(found);
+    sum.sum = weight + sum.weight({result.sink, 1});
+    if (has_sum && result.lse) *result.lse = sum.lse();
+    return {.out = result.out + slice, .weight = weight, .factor = sum.factor()};
+  };
+  Part work(dynamic_shared<typename Part::Shared>(), count - first, query);
+  work.add(make_keys(), begin, end, seen, logits, [&](int added) {
+    if (added % keys_of_part != 0 && added < end) return;
+    const int part = ((added < end ? added : end) - 1) / keys_of_part;
+    work.finish([&](int r, const RowSum& found) { return store_of(part, r, found); });
+    work.reset();
   });
 }
 
-// The second step: a warp adds up the parts of a row in their order, and the sink once; -inf: none.
-// It reads only the parts that the row sees, since no others were written.
-template <class T, int kMaxValues>
-TC_DEVICE void combine_parts(const KeyParts& all, int64_t row, const KeyRange& seen, float sink,
-                             T* out, float* lse_out) {
-  constexpr int kOfLane = kMaxValues / 128;  // accesses of 4 values
-  const int lane = int(threadIdx.x % 32);
-  const int first = seen.begin / kPartKeys;
-  const int last = seen.begin < seen.end ? div_ceil(seen.end, kPartKeys) : first;
-  const float *lse = all.lse_of(row, 0), *values = all.values_of(row, 0);
-  float top = sink;
-  for (int part = first + lane; part < last; part += 32) top = fmaxf(top, lse[part]);
-  top = warp_max(top);
-  const float shift = top == -kInfinity ? 0.f : top;
-  float sum = 0, acc[kOfLane][4] = {};
-  for (int part = first; part < last; ++part) {
-    const float of_part = lse[part];
-    if (of_part == -kInfinity) continue;
-    const float weight = expf(of_part - shift);
-    sum += weight;
-    for (int e = 0; e < kOfLane; ++e)
-      if (const int d = 4 * lane + 128 * e; d < all.values) {
-        const auto x = load_vector<4>(values + int64_t(part) * all.values + d);
-        for (int n = 0; n < 4; ++n) acc[e][n] += weight * x[n];
-      }
-  }
-  sum += expf(sink - shift);
-  const float inverse = sum == 0.f ? 0.f : 1.f / sum;
-  for (int e = 0; e < kOfLane; ++e)
-    if (const int d = 4 * lane + 128 * e; d < all.values) {
-      for (float& x : acc[e]) x *= inverse;
-      from_floats<T, 4>(acc[e]).store(out + d);
-    }
-  if (lse_out && lane == 0) *lse_out = sum == 0.f ? -kInfinity : shift + logf(sum);
-}
+// A warp's share of a row in the second step: 4 values a lane of the parts from `first` on, every
+// `step`-th.
+struct PartialSum {
+  float values[4] = {}, weights = 0;
 
-// What the second step has to know of a row.
-template <class T>
-struct CombinedRow {
-  KeyRange seen;
-  float sink;
-  T* out;
+  TC_DEVICE void add(const KeyParts& all, int64_t row, int first, int last, int step, int d,
+                     const PartSum& sum) {
+    const RowSum* const sums = all.sum_of(row, 0);
+    const float* const from = all.values_of(row, 0) + d;
+#pragma unroll 8
+    for (int part = first; part < last; part += step) {
+      const float weight = sum.weight(sums[part]);
+      weights += weight;
+      if (d >= all.values) continue;
+      const auto x = load_vector<4>(from + int64_t(part) * all.values);
+      for (int n = 0; n < 4; ++n) values[n] += weight * x[n];
+    }
+  }
+};
+struct CombineShared {
+  float values[kSums][kCombinedValues];
+  float weights[kSums];
 };
 
-// The second step of the row that the warp has, which find(row) knows; lse: of all rows, or null.
-template <class T, int kMaxValues, int kThreads, class Find>
-TC_DEVICE void combine_row(const KeyParts& parts, float* lse, const Find& find) {
-  const int64_t row = int64_t(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
-  if (row >= parts.rows) return;
-  const CombinedRow<T> found = find(row);
-  combine_parts<T, kMaxValues>(parts, row, found.seen, found.sink, found.out,
-                               lse ? lse + row : nullptr);
+// The second step of 128 values of a row from `begin` on. It adds up the parts in their order, and
+// the sink once; if the row sees more than kSums, in kSums sums, which are added up in their order.
+// It reads only the parts that the row sees, since no others were written. kWarps of a row: 1, for
+// at most kSums parts, or kSums.
+template <int kWarps, class T>
+TC_DEVICE void combine_parts(const KeyParts& all, int64_t row, int begin,
+                             const ResultRow<T>& result) {
+  const int lane = int(threadIdx.x % 32), warp = kWarps == 1 ? 0 : int(threadIdx.x / 32);
+  const int d = begin + 4 * lane;
+  const KeyRange& seen = result.seen;
+  const int keys_of_part = part_keys(result.keys), first = seen.begin / keys_of_part;
+  const int last = seen.begin < seen.end ? div_ceil(seen.end, keys_of_part) : first;
+  float top = result.sink;
+  for (int part = first + lane; part < last; part += 32)
+    top = fmaxf(top, all.sum_of(row, part)->top);
+  PartSum sum(warp_max(top));
+  PartialSum own;
+  if (kWarps == 1 || last - first <= kSums) {
+    if (warp > 0) return;
+    own.add(all, row, first, last, 1, d, sum);
+    sum.sum = own.weights;
+  } else {
+    auto& shared = static_shared<CombineShared>();
+    own.add(all, row, first + warp, last, kSums, d, sum);
+    for (int n = 0; n < 4; ++n) shared.values[warp][4 * lane + n] = own.values[n];
+    if (lane == 0) shared.weights[warp] = own.weights;
+    __syncthreads();
+    if (warp > 0) return;
+    own = {};
+    for (int w = 0; w < kSums; ++w) {
+      sum.sum += shared.weights[w];
+      for (int n = 0; n < 4; ++n) own.values[n] += shared.values[w][4 * lane + n];
+    }
+  }
+  sum.sum += sum.weight({result.sink, 1});
+  if (d >= all.values) return;
+  for (float& value : own.values) value *= sum.factor();
+  from_floats<T, 4>(own.values).store(result.out + d);
+  if (result.lse && d == 0) *result.lse = sum.lse();
+}
+
+// The second step of what the warp or the block has, of a row that find(row) knows.
+template <CombineConfig C, class Find>
+TC_DEVICE void combine_row(const KeyParts& parts, const Find& find) {
+  const int64_t index = int64_t(blockIdx.x) * C.rows() + (C.rows() == 1 ? 0 : threadIdx.x / 32);
+  const int64_t row = index / parts.chunks();
+  const int begin = int(index % parts.chunks()) * kCombinedValues;
+  if (row < parts.rows) combine_parts<C.row_warps>(parts, row, begin, find(row));
 }
 
 }  // namespace tensorcraft

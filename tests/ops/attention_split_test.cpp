@@ -90,9 +90,9 @@ TEST(AttentionOfFewQueries, TakesAtMost16AndSaysWhyItDeclines) {
   for (const auto& c : decode.variants)
     if (c.variant.name == "split_kv") {
       ASSERT_EQ(c.plan->steps().size(), 2u);
-      const size_t parts = div_ceil(900, kPartKeys);
+      const auto parts = size_t(most_parts(900));
       EXPECT_EQ(c.plan->first().launch.grid.x, 4u * 8 * parts);  // requests, heads
-      EXPECT_EQ(c.plan->workspace_bytes, 4 * 8 * 16 * parts * (64 + 1) * 4);
+      EXPECT_EQ(c.plan->workspace_bytes, 4 * 8 * 16 * parts * (64 + 2) * 4);
     }
   EXPECT_EQ(refusal(explain(17, 64, {})), "needs a batch of requests with at most 16 queries each");
   EXPECT_EQ(refusal(explain(8, 32, {})), "head_dim must be a multiple of 32, that of v one of 64");

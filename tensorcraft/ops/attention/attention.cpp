@@ -38,12 +38,15 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
       {q.dtype}};
 }
 
+constexpr ConfigField kCombineFields[] = {{"threads"}, {"row_warps"}};
 const jit::Rung& kCombine =
-    op::make_rung(kName, "combine", "combine.cuh", op::kThreads, "CombineConfig");
+    op::make_rung(kName, "combine", "combine.cuh", kCombineFields, "CombineConfig");
 
-// The parts of split_kv lie in a workspace, from which a second step makes the result.
+// The parts of split_kv lie in a workspace, from which a second step makes the result; a single
+// part is the result.
 void add_combine(op::Plan& plan, const Problem& q) {
   const Params& p = plan.params_as<Params>(plan.main());
+  if (p.num_parts == 1) return;
   plan.first().workspace_at = offsetof(Params, parts);
   plan.workspace_bytes = size_t(key_parts(p).bytes());
   op::Step combine = op::make_step(kCombine, std::span(&q.dtype, 1), combine_start(p));

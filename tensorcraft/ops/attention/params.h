@@ -55,6 +55,7 @@ struct Params {
   int32_t num_parts;                                   // split_kv: of the keys of a request
   Window window;                                       // of requests that are not causal
   float scale, softcap;                                // softcap 0: none
+  int32_t part_run;                                    // split_kv: KeyParts::run
 };
 
 // What a Config looks at: kRanges: windows, sinks, ragged batches and causal of each request;
@@ -68,8 +69,8 @@ struct Config {
   int threads = 128;
   int options = 0;    // what of Params it looks at besides causal and key_lengths; naive: at all
   int value_dim = 0;  // split_kv: values of a block; rungs on tiles: head_dim of v, 0: that of q
+  int stages = 0;     // tiles of keys, and of values, in shared memory
   // From wgmma on:
-  int stages = 0;       // tiles of keys, and of values, in shared memory
   int consumers = 0;    // warpgroups of 64 queries each
   int takes_turns = 0;  // they start their products one after another
   int out_tile = 0;     // the output leaves from memory of its own, not from that of the queries
@@ -83,9 +84,7 @@ using Output = Select<C.out == int(OutputType::bfloat16), bf16,
                              Select<C.out == int(OutputType::float32), float, T>>>;
 
 // The second step of split_kv.
-struct CombineConfig {
-  int threads = 128;
-};
+using CombineConfig = tensorcraft::CombineConfig;
 // The first step of rungs on wgmma if inputs are float8.
 struct TransposeConfig {
   int head_dim = 128;
@@ -94,7 +93,7 @@ struct TransposeConfig {
 };
 
 TC_HOST_DEVICE KeyParts key_parts(const Params& p) {
-  return {p.parts, int64_t(p.batch) * p.heads * p.seq_q, p.num_parts, p.v_dim};
+  return {p.parts, int64_t(p.batch) * p.heads * p.seq_q, p.num_parts, p.v_dim, p.part_run};
 }
 
 // What the rungs from wgmma on are given besides: how the copy engine finds 64 elements of a row,

@@ -180,8 +180,17 @@ inline op::Start<TransposeConfig> transpose_start(const Params& p) {
 
 inline constexpr int kMaxSplitQueries = 16;
 
-inline int32_t parts_of(const Params& p) { return p.seq_k ? div_ceil(p.seq_k, kPartKeys) : 1; }
-inline void divide_keys(Params& p, const Given&, const op::Gpu&) { p.num_parts = parts_of(p); }
+inline PartSplit split_of(const Params& p, const Given& given, const op::Gpu& gpu) {
+  const int64_t rows = int64_t(p.group) * p.seq_q;
+  const PartShape shape = part_shape(rows, p.head_dim, p.v_dim, given.element_bytes, p.softcap > 0,
+                                     gpu.shared_bytes_per_block);
+  return part_split(shape, int64_t(p.batch) * (p.heads / p.group), rows, most_parts(p.seq_k),
+                    p.v_dim, gpu.num_sms);
+}
+inline void divide_keys(Params& p, const Given& given, const op::Gpu& gpu) {
+  p.num_parts = most_parts(p.seq_k);
+  p.part_run = split_of(p, given, gpu).run;
+}
 inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (!gpu.has_cp_async()) return op::refuse("needs sm_80");
   if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
@@ -192,21 +201,25 @@ inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) 
     return op::refuse("head_dim must be a multiple of 32, that of v one of 64");
   if (!has_aligned_rows(p, given.element_bytes))
     return op::refuse("rows of q, k, v and out must start at 16-byte boundaries");
-  const Config config{.head_dim = p.head_dim,
-                      .threads = kThreads,
-                      .options = p.softcap > 0 ? kSoftcap : 0,
-                      .value_dim = p.v_dim % 256 == 0   ? 256
-                                   : p.v_dim % 128 == 0 ? 128
-                                                        : 64};
-  const int64_t tiles = div_ceil(int64_t(p.group) * p.seq_q, int64_t(16));
-  const int64_t blocks =
-      int64_t(p.batch) * (p.heads / p.group) * tiles * parts_of(p) * (p.v_dim / config.value_dim);
-  if (blocks > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 parts");
-  return Start{.config = config, .blocks = blocks};
+  const PartSplit split = split_of(p, given, gpu);
+  if (split.blocks > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 parts");
+  const PartShape& shape = split.shape;
+  return Start{.config = {.head_dim = shape.head_dim,
+                          .block_m = shape.rows(),
+                          .threads = 32 * shape.warps,
+                          .options = shape.has_softcap ? kSoftcap : 0,
+                          .value_dim = shape.value_dim,
+                          .stages = shape.stages},
+               .blocks = split.blocks,
+               .min_blocks = part_blocks(shape),
+               .shared_bytes = part_shared_bytes(shape, given.element_bytes)};
 }
 inline op::Start<CombineConfig> combine_start(const Params& p) {
-  const CombineConfig config;
-  return {.config = config, .blocks = div_ceil(key_parts(p).rows, int64_t(config.threads / 32))};
+  const KeyParts parts = key_parts(p);
+  const CombineConfig config = combine_config(parts);
+  return {.config = config,
+          .blocks = div_ceil(parts.rows * parts.chunks(), int64_t(config.rows())),
+          .min_blocks = config.blocks()};
 }
 
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {

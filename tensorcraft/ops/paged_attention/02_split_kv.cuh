@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What changed: the keys of a request are divided into parts of kPartKeys for as many blocks, so
-// few requests fill the GPU too; what a block finds goes to the workspace, and a second kernel
-// combines the parts in their order. A part is as long in every call, so a result does not depend
-// on what else is in the batch. Bytes beside keys and values: 2 (values + 1) floats for each part
-// of a row. Demands besides: a batch of requests with at most 16 queries each.
-#include "tensorcraft/device/split_keys.cuh"
+// What changed: the keys of a request are divided into parts for as many blocks, so few requests
+// fill the GPU too; what a block finds goes to the workspace, and a second kernel combines the
+// parts in their order. If tables have room for one part alone, there is no second. How long a part
+// is follows from the request's length alone, so a result does not depend on what else is in the
+// batch. Bytes beside keys and values: 2 (values + 2) floats for each part of a row. Demands
+// besides: a batch of requests with at most 16 queries each.
+#include "tensorcraft/ops/paged_attention/combine.cuh"
 #include "tensorcraft/ops/paged_attention/keys.cuh"
 
 namespace tensorcraft::kernel::paged_attention {
@@ -13,8 +14,10 @@ namespace tensorcraft::kernel::paged_attention {
 struct SplitKv {
   template <class T, class Code, Config C>
   TC_DEVICE static void run(const Params& p) {
-    const int key_heads = p.heads / p.group, tiles = div_ceil(p.group * p.queries, kPartRows);
-    const SplitBlock block(int(blockIdx.x), p.v_dim / C.value_dim, parts_of(p), tiles, key_heads);
+    using Part = AttentionPart<T, Code, kShape<C>, PagedKeys<Code>>;
+    const int key_heads = p.heads / p.group, tiles = div_ceil(p.group * p.queries, Part::kRows);
+    const SplitBlock block(int(blockIdx.x), p.v_dim / C.value_dim, key_parts(p).runs(), tiles,
+                           key_heads);
     const int b = block.request, head = block.key_head * p.group;
     const int slice = block.slice * C.value_dim;
     const SplitRows<T> rows{
@@ -28,9 +31,10 @@ struct SplitKv {
         .queries = p.queries,
         .keys = length_of(p, b),
         .window = p.window};
-    split_keys<AttentionPart<T, Code, kShape<C>, PagedKeys<Code>>>(
-        rows, block.tile * kPartRows, block.part, slice, key_parts(p), {p.scale, p.softcap},
-        [&] { return PagedKeys<Code>(Pages(p, b, block.key_head), slice); });
+    split_keys<Part>(
+        rows, block.tile * Part::kRows, block.run, slice, key_parts(p), {p.scale, p.softcap},
+        [&] { return PagedKeys<Code>(Pages(p, b, block.key_head), slice); },
+        [&](int64_t row) { return result_row<T>(p, row); });
   }
 };
 

@@ -7,44 +7,43 @@
 namespace tensorcraft::kernel::paged_attention {
 
 template <Config C>
-inline constexpr PartShape kShape{.warps = C.threads / 32,
+inline constexpr PartShape kShape{.row_tiles = C.row_tiles,
+                                  .warps = C.threads / 32,
+                                  .stages = C.stages,
                                   .head_dim = C.head_dim,
                                   .value_dim = C.value_dim,
                                   .has_softcap = C.has_softcap != 0};
 
-// Keys and values through the table, of which the 16 that a warp takes lie in one page: one lookup
-// and one division for all of them. `slice` is where the values of this block begin.
+// Keys and values through the table, of which the 16 of a step lie in one page: one lookup and one
+// division for all of them. `slice` is where the values of this block begin.
 template <class Code>
-class PagedKeys {
- public:
-  TC_DEVICE PagedKeys(const Pages& pages, int slice) : pages_(pages), slice_(slice) {}
+struct PagedKeys {
+  Pages pages;
+  const Code *keys, *values;
+  int64_t key_row, value_row;
+  const float *key_scales, *value_scales;
+  int64_t key_scale_row, value_scale_row;
 
-  TC_DEVICE bool find(int j) {
-    const Params& p = pages_.p;
-    const int64_t block = pages_.block_of(j);
-    if (block < 0) return false;
-    first_ = j;
-    key_ = static_cast<const Code*>(p.k.data) + pages_.offset(p.k, block, j);
-    value_ = static_cast<const Code*>(p.v.data) + pages_.offset(p.v, block, j) + slice_;
-    if (p.k.scale) key_scale_ = pages_.scale_address(p.k, block, j);
-    if (p.v.scale) value_scale_ = pages_.scale_address(p.v, block, j);
-    return true;
-  }
-  TC_DEVICE const Code* key(int j) const { return key_ + (j - first_) * pages_.p.k.row; }
-  TC_DEVICE const Code* value(int j) const { return value_ + (j - first_) * pages_.p.v.row; }
-  TC_DEVICE bool has_scales() const { return pages_.p.k.scale || pages_.p.v.scale; }
-  TC_DEVICE float key_scale(int j) const {
-    return key_scale_ ? key_scale_[(j - first_) * pages_.p.k.scale_row] : 1.f;
-  }
-  TC_DEVICE float value_scale(int j) const {
-    return value_scale_ ? value_scale_[(j - first_) * pages_.p.v.scale_row] : 1.f;
-  }
+  TC_DEVICE PagedKeys(const Pages& of, int slice)
+      : pages(of),
+        keys(static_cast<const Code*>(of.p.k.data)),
+        values(static_cast<const Code*>(of.p.v.data) + slice),
+        key_row(of.p.k.row),
+        value_row(of.p.v.row),
+        key_scales(of.p.k.scale),
+        value_scales(of.p.v.scale),
+        key_scale_row(of.p.k.scale_row),
+        value_scale_row(of.p.v.scale_row) {}
 
- private:
-  Pages pages_;
-  int slice_, first_ = 0;
-  const Code *key_ = nullptr, *value_ = nullptr;
-  const float *key_scale_ = nullptr, *value_scale_ = nullptr;
+  TC_DEVICE StepPlace look_up(int j) const {
+    const int64_t block = pages.block_of(j);
+    if (block < 0) return {kUnreadable, 0};
+    const Params& p = pages.p;
+    StepPlace place{pages.offset(p.k, block, j), pages.offset(p.v, block, j)};
+    if (key_scales) place.key_scales = pages.scale_offset(p.k, block, j);
+    if (value_scales) place.value_scales = pages.scale_offset(p.v, block, j);
+    return place;
+  }
 };
 
 }  // namespace tensorcraft::kernel::paged_attention

@@ -18,7 +18,9 @@ namespace {
 using Options = PagedAttentionOptions;
 constexpr std::string_view kName = "paged_attention";
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
-constexpr ConfigField kFields[] = {{"threads"}, {"head_dim"}, {"value_dim"}, {"has_softcap"}};
+constexpr ConfigField kFields[] = {{"threads"},     {"head_dim"}, {"value_dim"},
+                                   {"has_softcap"}, {"stages"},   {"row_tiles"}};
+constexpr ConfigField kCombineFields[] = {{"threads"}, {"row_warps"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {q.params,
@@ -27,11 +29,12 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
 }
 
 const jit::Rung& kCombine =
-    op::make_rung(kName, "combine", "combine.cuh", op::kThreads, "CombineConfig");
+    op::make_rung(kName, "combine", "combine.cuh", kCombineFields, "CombineConfig");
 
-// The parts of split_kv lie in a workspace, from which a second step makes the result.
+// The parts of split_kv lie in a workspace, from which a second step makes the result; a single
+// part is the result.
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo&) {
-  if (rung != "split_kv") return;
+  if (rung != "split_kv" || parts_of(q.params) == 1) return;
   plan.first().workspace_at = offsetof(Params, parts);
   plan.workspace_bytes = size_t(key_parts(q.params).bytes());
   op::Step combine = op::make_step(kCombine, std::span(&q.dtype, 1), combine_start(q.params));

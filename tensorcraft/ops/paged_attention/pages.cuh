@@ -35,12 +35,11 @@ struct Pages {
   TC_DEVICE int64_t offset(const Cache& cache, int64_t block, int j) const {
     return block * cache.block + int64_t(j % p.block_size) * cache.row + head * cache.head;
   }
-  TC_DEVICE const float* scale_address(const Cache& cache, int64_t block, int j) const {
-    return cache.scale + block * cache.scale_block + j % p.block_size * cache.scale_row +
-           head * cache.scale_head;
+  TC_DEVICE int64_t scale_offset(const Cache& cache, int64_t block, int j) const {
+    return block * cache.scale_block + j % p.block_size * cache.scale_row + head * cache.scale_head;
   }
   TC_DEVICE float scale(const Cache& cache, int64_t block, int j) const {
-    return cache.scale ? *scale_address(cache, block, j) : 1.f;
+    return cache.scale ? cache.scale[scale_offset(cache, block, j)] : 1.f;
   }
 };
 

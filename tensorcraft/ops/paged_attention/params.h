@@ -40,6 +40,7 @@ struct Params {
   int32_t wide_tables, wide_lengths, wide_starts;  // they are int64
   Window window;
   float scale, softcap;  // softcap 0: none
+  int32_t part_run;      // split_kv: KeyParts::run
 };
 
 struct Config {
@@ -47,19 +48,19 @@ struct Config {
   int head_dim = 0;     // split_kv
   int value_dim = 0;    // split_kv: values of a block
   int has_softcap = 0;  // split_kv
+  int stages = 0;       // split_kv: tiles of keys, and of values, in shared memory
+  int row_tiles = 0;    // split_kv: of 16 rows
 };
 
 // The second step of split_kv.
-struct CombineConfig {
-  int threads = 128;
-};
+using CombineConfig = tensorcraft::CombineConfig;
 
 // split_kv: what its parts give, as many as a table has room for.
 TC_HOST_DEVICE int parts_of(const Params& p) {
-  return int(div_ceil(int64_t(p.block_size) * p.table_size, int64_t(kPartKeys)));
+  return most_parts(int64_t(p.block_size) * p.table_size);
 }
 TC_HOST_DEVICE KeyParts key_parts(const Params& p) {
-  return {p.parts, p.tokens * p.heads, parts_of(p), p.v_dim};
+  return {p.parts, p.tokens * p.heads, parts_of(p), p.v_dim, p.part_run};
 }
 
 // Queries of one request.

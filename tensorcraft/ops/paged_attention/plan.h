@@ -31,16 +31,9 @@ inline bool is_aligned(const void* data, const Strides& s, int bytes) {
   return s.step == 1 && op::is_vector_aligned(data) && s.batch * bytes % 16 == 0 &&
          s.row * bytes % 16 == 0 && s.head * bytes % 16 == 0;
 }
-// 8 elements are one access.
 inline bool is_aligned(const Cache& c, int bytes) {
-  return c.step == 1 && reinterpret_cast<uintptr_t>(c.data) % uintptr_t(8 * bytes) == 0 &&
-         c.block % 8 == 0 && c.row % 8 == 0 && c.head % 8 == 0;
-}
-
-// The blocks of the first step: one for each tile of rows, part and slice of the values.
-inline int64_t split_blocks(const Params& p, int value_dim) {
-  const int64_t tiles = div_ceil(int64_t(p.group) * p.queries, int64_t(16));
-  return int64_t(p.batch) * (p.heads / p.group) * tiles * parts_of(p) * (p.v_dim / value_dim);
+  return c.step == 1 && op::is_vector_aligned(c.data) && c.block * bytes % 16 == 0 &&
+         c.row * bytes % 16 == 0 && c.head * bytes % 16 == 0;
 }
 
 // Why the rows of a block cannot be packed, or empty.
@@ -52,49 +45,71 @@ inline std::string_view packing_refusal(const Params& p, const Given& given, con
     return "head_dim must be a multiple of 32, that of values one of 64";
   if (!is_aligned(p.q, p.q_strides, 2) || !is_aligned(p.out, p.out_strides, 2) ||
       !is_aligned(p.k, given.code_bytes) || !is_aligned(p.v, given.code_bytes))
-    return "rows of q, out and caches must have stride 1 and begin at multiples of 8 elements";
+    return "rows of q, out and caches must have stride 1 and begin at multiples of 16 bytes";
   return "";
 }
 
-inline Config packed_config(const Params& p) {
-  return {.threads = kThreads,
-          .head_dim = p.head_dim,
-          .value_dim = p.v_dim % 256 == 0   ? 256
-                       : p.v_dim % 128 == 0 ? 128
-                                            : 64,
-          .has_softcap = p.softcap > 0};
+inline PartShape shape_for(const Params& p, const Given& given, const op::Gpu& gpu,
+                           int64_t rows_of_request) {
+  return part_shape(rows_of_request, p.head_dim, p.v_dim, given.code_bytes, p.softcap > 0,
+                    gpu.shared_bytes_per_block);
+}
+// The start of a rung whose blocks do the work of an AttentionPart each.
+inline Choice start_parts(const PartShape& shape, const Given& given, int64_t blocks,
+                          std::string_view too_many) {
+  if (blocks > op::kMaxBlocks) return op::refuse(too_many);
+  return Start{.config = {.threads = 32 * shape.warps,
+                          .head_dim = shape.head_dim,
+                          .value_dim = shape.value_dim,
+                          .has_softcap = shape.has_softcap,
+                          .stages = shape.stages,
+                          .row_tiles = shape.row_tiles},
+               .blocks = blocks,
+               .min_blocks = part_blocks(shape),
+               .shared_bytes = part_shared_bytes(shape, given.code_bytes)};
 }
 
+// Requests of a ragged batch have as many tokens as they have on average, as far as shapes say.
 inline Choice packed(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = packing_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
-  const Config config = packed_config(p);
-  const int64_t blocks = div_ceil(p.tokens * p.group, int64_t(16)) * (p.heads / p.group) *
-                         (p.v_dim / config.value_dim);
-  if (blocks > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 blocks of 16 rows");
-  return Start{.config = config, .blocks = blocks};
+  const int64_t of_request = p.batch ? div_ceil(p.tokens, int64_t(p.batch)) : 1;
+  const PartShape shape = shape_for(p, given, gpu, of_request * p.group);
+  const int64_t tiles = div_ceil(p.tokens * p.group, int64_t(shape.rows()));
+  return start_parts(shape, given, tiles * (p.heads / p.group) * (p.v_dim / shape.value_dim),
+                     "more than 2^31 - 1 blocks of 16 rows");
 }
 
+inline PartSplit split_of(const Params& p, const Given& given, const op::Gpu& gpu) {
+  const int64_t rows = int64_t(p.group) * p.queries;
+  return part_split(shape_for(p, given, gpu, rows), int64_t(p.batch) * (p.heads / p.group), rows,
+                    parts_of(p), p.v_dim, gpu.num_sms);
+}
+inline void set_run(Params& p, const Given& given, const op::Gpu& gpu) {
+  p.part_run = split_of(p, given, gpu).run;
+}
 inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = packing_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   if (p.starts || p.queries > kMaxSplitQueries)
     return op::refuse("needs a batch of requests with at most 16 queries each");
-  const Config config = packed_config(p);
-  const int64_t blocks = split_blocks(p, config.value_dim);
-  if (blocks == 0) return op::refuse("tables have no block");
-  if (blocks > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 parts");
-  return Start{.config = config, .blocks = blocks};
+  if (p.table_size == 0) return op::refuse("tables have no block");
+  const PartSplit split = split_of(p, given, gpu);
+  return start_parts(split.shape, given, split.blocks, "more than 2^31 - 1 parts");
 }
 
 inline op::Start<CombineConfig> combine_start(const Params& p) {
-  const CombineConfig config;
-  return {.config = config, .blocks = div_ceil(p.tokens * p.heads, int64_t(config.threads / 32))};
+  const KeyParts parts = key_parts(p);
+  const CombineConfig config = combine_config(parts);
+  return {.config = config,
+          .blocks = div_ceil(parts.rows * parts.chunks(), int64_t(config.rows())),
+          .min_blocks = config.blocks()};
 }
 
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
     {.name = "split_kv",
      .file = "02_split_kv.cuh",
      .idea = "parts of the keys for as many blocks, combined in their order",
-     .choose = split_kv},
+     .choose = split_kv,
+     .adapt = set_run},
     {.name = "packed",
      .file = "01_packed.cuh",
      .idea = "queries of heads that share keys are rows of one mma: keys are read once for 16",

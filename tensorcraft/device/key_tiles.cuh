@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/key_parts.h"
+#include "tensorcraft/device/key_range.h"
+#include "tensorcraft/device/ptx/cp_async.cuh"
+#include "tensorcraft/device/reduce.cuh"
+#include "tensorcraft/device/vec.cuh"
+
+// Keys and values of an AttentionPart (device/attention_part.cuh): in shared memory, and where they
+// come from.
+namespace tensorcraft {
+
+// The keys or the values of a tile, rows of kDim elements. Lanes that read at the same time read
+// chunks of 16 bytes in different banks: a row's chunks are exchanged by a pattern of its number.
+template <class Code, int kRows, int kDim>
+struct alignas(16) KeyTile {
+  static constexpr int kOfChunk = 16 / int(sizeof(Code)), kChunks = kDim / kOfChunk;
+  static constexpr int kMask = kChunks % 8 == 0 ? 7 : kChunks % 4 == 0 ? 3 : kChunks % 2 == 0;
+  static_assert(kDim % kOfChunk == 0);
+  Code data[kRows * kDim];
+
+  // Of keys a warp reads 8 rows and 32 neighbours at once, of values the even or the odd rows.
+  TC_DEVICE static int key_pattern(int row) {
+    return (sizeof(Code) == 2 ? row % 2 * 4 : row % 4 * 2) & kMask;
+  }
+  TC_DEVICE static int value_pattern(int row) { return row & 6 & kMask; }
+  TC_DEVICE const Code* at(int row, int element, int pattern) const {
+    return data + row * kDim + ((element / kOfChunk) ^ pattern) * kOfChunk + element % kOfChunk;
+  }
+};
+
+template <class Code, PartShape S>
+struct PartStage {
+  KeyTile<Code, S.keys(), S.head_dim> keys;
+  KeyTile<Code, S.keys(), S.value_dim> values;
+  float scales[sizeof(Code) == 1 ? 2 * S.keys() : 4];  // of codes: of keys, then of values
+};
+
+template <class Code, PartShape S>
+struct PartShared {
+  // The lanes' registers of mma's A: of the queries, and of the weights of a warp's keys.
+  Vec4<uint32_t> query[S.row_tiles][S.head_dim / 16][kWarpSize];
+  Vec4<uint32_t> weights[S.row_tiles][S.warps][kWarpSize];
+  float top[S.warps][S.rows()], sum[S.warps][S.rows()];
+  PartStage<Code, S> stages[S.stages];
+};
+
+// Where the 16 keys of a step and their values begin, in elements from those of Keys; of codes
+// where their scales do.
+struct StepPlace {
+  int64_t keys, values, key_scales = 0, value_scales = 0;
+};
+inline constexpr int64_t kUnreadable = int64_t(1) << 62;  // StepPlace::keys if they cannot be read
+
+// The 16 keys of a step: the first row of a tile that they have, the first key, and which keys the
+// call has.
+struct StepKeys {
+  int row, first;
+  KeyRange of_call;
+  TC_DEVICE bool has(int i) const { return first + i >= of_call.begin && first + i < of_call.end; }
+  TC_DEVICE bool are_all() const { return has(0) && has(kStepKeys - 1); }
+};
+
+// Starts a warp's copies of 16 rows, `row_stride` elements apart. Those that are no keys become 0.
+template <class Code, int kRows, int kDim, class Pattern>
+TC_DEVICE void copy_rows(KeyTile<Code, kRows, kDim>& tile, const StepKeys& step, const Code* from,
+                         int64_t row_stride, const Pattern& pattern) {
+  using Tile = KeyTile<Code, kRows, kDim>;
+  constexpr int kOfLane = kStepKeys * Tile::kChunks / kWarpSize;
+  static_assert(kStepKeys * Tile::kChunks % kWarpSize == 0);
+  const int lane = int(threadIdx.x % kWarpSize);
+  const auto chunk = [&](int x, bool is_key) {
+    const int i = x * kWarpSize + lane, row = i / Tile::kChunks;
+    const int element = i % Tile::kChunks * Tile::kOfChunk;
+    Code* const to = const_cast<Code*>(tile.at(step.row + row, element, pattern(row)));
+    ptx::cp_async_cg_16(to, from + row * row_stride + element, is_key ? 16 : 0);
+  };
+  if (step.are_all()) {
+#pragma unroll 8
+    for (int x = 0; x < kOfLane; ++x) chunk(x, true);
+  } else {
+#pragma unroll 1
+    for (int x = 0; x < kOfLane; ++x) chunk(x, step.has((x * kWarpSize + lane) / Tile::kChunks));
+  }
+}
+// The same of one number a key.
+TC_DEVICE void copy_numbers(float* to, const StepKeys& step, const float* from, int64_t stride) {
+  const int i = int(threadIdx.x % kWarpSize);
+  if (i < kStepKeys) ptx::cp_async_ca_4(to + step.row + i, from + i * stride, step.has(i) ? 4 : 0);
+}
+
+}  // namespace tensorcraft
