@@ -265,7 +265,8 @@ class AttentionPart {
   // Lane t holds keys 2 (t % 4) and the next of either product, of rows t / 4 and t / 4 + 8.
   TC_DEVICE void take_scales(Scores& scores, bool is_readable, const Keys& keys,
                              const PartStage<Code, S>& stage) const {
-    if constexpr (sizeof(Code) == 1)
+    if constexpr (sizeof(Code) == 1) {
+      if (!is_readable) return;
       for (int n = 0; n < 2; ++n)
         for (int e = 0; e < 2; ++e) {
           const int key = warp() * kStepKeys + 2 * (lane() % 4) + 8 * n + e;
@@ -274,9 +275,9 @@ class AttentionPart {
               tile[n][e] *= stage.scales[key];
               tile[n][2 + e] *= stage.scales[key];
             }
-          const bool has_scale = is_readable && keys.value_scales;
-          scores.of_value[n][e] = has_scale ? stage.scales[S.keys() + key] : 1.f;
+          scores.of_value[n][e] = keys.value_scales ? stage.scales[S.keys() + key] : 1.f;
         }
+    }
   }
 
   // Scores become logits, and the largest of each row goes to the other warps.

@@ -9,7 +9,8 @@ namespace {
 
 void complete(const ThreadCopy& copy) {
   std::memset(copy.to, 0, size_t(copy.size));
-  std::memcpy(copy.to, copy.from, size_t(copy.bytes));
+  // If nothing is read, `from` may be null.
+  if (copy.bytes > 0) std::memcpy(copy.to, copy.from, size_t(copy.bytes));
 }
 
 void check(const ThreadCopy& c, const Issue& issue) {

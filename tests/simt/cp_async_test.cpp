@@ -35,7 +35,7 @@ void two_groups(const void* p) {
   cp_async_commit();
   cp_async(&s.values[1][i], params(p).in + 128 + i, 8, 8);
   cp_async(&s.values[1][i + 2], params(p).in + 130 + i, 4, 4);
-  cp_async(&s.values[1][i + 3], params(p).in, 4, 0);  // zeros
+  cp_async(&s.values[1][i + 3], nullptr, 4, 0);  // zeros: nothing is read
   cp_async_commit();
   cp_async_wait_group(1);
   __syncthreads();
