@@ -25,7 +25,7 @@ Call = Callable[[int], Any]  # with the n-th set of arrays; returns (batch, quer
 
 PAGE, DIM = 16, 128
 ELEMENT_BYTES = {"bf16": 2, "fp8": 1, "int8": 1}
-# Of keys and values. FlashInfer multiplies by a v_scale other than 1 in a kernel of its own, so of its cache that is 1.
+# Scales of keys and values. FlashInfer multiplies by a v_scale other than 1 in a kernel of its own, so of its cache that is 1.
 SCALES = {"fp8": (0.5, 1.0), "int8": (1 / 32, 1 / 32)}
 ROTATED_BYTES = 300e6  # several times the last cache
 MOST_SETS = 256
@@ -75,7 +75,7 @@ class Case(NamedTuple):
 
     @property
     def pages(self) -> int:
-        """Of one request."""
+        """A request has so many."""
         return self.keys // PAGE
 
     @property
@@ -107,7 +107,7 @@ CASES = [
 
 
 class Inputs:
-    """Of every set: queries, and keys and values in shuffled pages. All have one table, as the layers of a model have."""
+    """Queries of every set, and keys and values in shuffled pages. All sets have one table, as the layers of a model have."""
 
     def __init__(self, case: Case) -> None:
         import torch
@@ -127,7 +127,7 @@ class Inputs:
         return cache.view(torch.uint8)[self.table[request]].view(cache.dtype).flatten(-4, -3)
 
     def reference(self) -> Any:
-        """Of the last request of the first set, in float64: (queries, heads, head_dim)."""
+        """The last request of the first set in float64: (queries, heads, head_dim)."""
         import torch
 
         case, (k_scale, v_scale) = self.case, SCALES.get(self.case.cache, (1.0, 1.0))
@@ -265,7 +265,7 @@ def copy(case: Case) -> Call:
 
 
 def makers(inputs: Inputs, peers: tuple[str, ...]) -> dict[str, Callable[[], Call]]:
-    """Of the candidates that take this case; NOT_THERE says why the others do not."""
+    """Makers of the candidates that take this case; NOT_THERE says why the others do not."""
     case = inputs.case
     found: dict[str, Callable[[], Call]] = {OURS: lambda: paged(inputs)}
     if case.cache == "bf16":

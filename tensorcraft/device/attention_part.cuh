@@ -130,6 +130,9 @@ class AttentionPart {
     __syncthreads();
   }
 
+  // Does the thread store the first value of its rows?
+  TC_DEVICE static bool has_first_value() { return warp() == 0 && lane() % 4 == 0; }
+
   // Gives kGiven neighbouring values x of a row from d on, which are divided by the row's sum, to
   // store(d, x), each by one thread; row_store(r, RowSum) makes `store`. d = 0 comes once a row.
   static constexpr int kGiven = S.value_dim / S.warps < 32 ? 2 : 4;
@@ -151,13 +154,13 @@ class AttentionPart {
         for (int w = 0; w < S.warps; ++w) sum += shared_.sum[w][row(tile, half)];
         const float factor = sum == 0 ? 0.f : 1.f / sum;
         const auto store = row_store(row(tile, half), RowSum{top_[tile][half], sum});
-      // Column n of step i of a block is value kNeighbours n + i of it.
 #pragma unroll
         for (int y = 0; y < kBlocks; ++y)
 #pragma unroll
           for (int e = 0; e < 2; ++e)
 #pragma unroll
             for (int i = 0; i < kNeighbours; i += kGiven) {
+              // Column n of step i of a block is value kNeighbours n + i of it.
               float x[kGiven];
               for (int n = 0; n < kGiven; ++n) x[n] = out_[tile][y][i + n][2 * half + e] * factor;
               store(column(y, 2 * (lane() % 4) + e) + i, x);
@@ -188,7 +191,7 @@ class AttentionPart {
   // The first of the warp's 16 keys of a tile.
   TC_DEVICE int step_of(int tile) const { return first_ + tile * S.keys() + warp() * kStepKeys; }
 
-  // What finds the warp's keys of a tile: of 32 tiles at once, a lane each.
+  // Looks up the warp's keys of a tile: for 32 tiles at once, a lane each.
   TC_DEVICE StepPlace look_up(const Keys& keys, int tile) {
     const int source = tile % kWarpSize;
     if (source == 0) {
@@ -206,8 +209,8 @@ class AttentionPart {
     return place;
   }
 
-  // Starts the copies of the warp's keys, and a tile later of its values. What is no key of the
-  // call becomes 0: a weight of 0 must not meet a NaN.
+  // Starts the copies of the warp's keys, and a tile later of its values. Rows that are no keys of
+  // the call become 0: a weight of 0 must not meet a NaN.
   TC_DEVICE void copy_keys(const Keys& keys, int tile) {
     const StepPlace place = look_up(keys, tile);
     const bool is_readable = place.keys != kUnreadable;
@@ -217,8 +220,7 @@ class AttentionPart {
     of_keys_ = is_readable ? place.values : kUnreadable;
     if (is_readable) {
       PartStage<Code, S>& stage = shared_.stages[tile % S.stages];
-      const int j = step_of(tile);
-      const StepKeys step{warp() * kStepKeys, j, {begin_, end_}};
+      const StepKeys step{warp() * kStepKeys, step_of(tile), {begin_, end_}};
       copy_rows(stage.keys, step, keys.keys + place.keys, keys.key_row, &stage.keys.key_pattern);
       if constexpr (sizeof(Code) == 1) {
         if (keys.key_scales)

@@ -23,8 +23,8 @@ TC_HOST_DEVICE constexpr int most_parts(int64_t keys) {
 
 inline constexpr int kCombinedValues = 128;
 
-// What is known of the weights of a row's keys: the largest logit, and the sum of the weights
-// relative to it. Logits may be so large that the logarithm of the sum is lost beside them.
+// The weights of a row's keys are known by the largest logit and by the sum of the weights relative
+// to it. Logits may be so large that the logarithm of the sum is lost beside them.
 struct RowSum {
   float top, sum;
 };
@@ -59,7 +59,7 @@ struct CombineConfig {
   int threads = 128;
   int row_warps = 1;  // of a chunk of a row: 1 or kSums
   TC_HOST_DEVICE constexpr int rows() const { return threads / 32 / row_warps; }  // of a block
-  // Of a multiprocessor: they wait for memory most of the time.
+  // A multiprocessor has so many blocks: they wait for memory most of the time.
   TC_HOST_DEVICE constexpr int blocks() const { return 768 / threads; }
 };
 TC_HOST_DEVICE constexpr CombineConfig combine_config(const KeyParts& parts) {
@@ -70,7 +70,7 @@ TC_HOST_DEVICE constexpr CombineConfig combine_config(const KeyParts& parts) {
 inline constexpr int kStepKeys = 16;  // of a warp at a time
 inline constexpr int kTileRows = 16;
 
-// What the kernel of a part is compiled for.
+// A kernel of parts is compiled for one shape.
 struct PartShape {
   int row_tiles;      // of 16 rows
   int warps, stages;  // stages: tiles of kStepKeys keys a warp, and of values, in shared memory

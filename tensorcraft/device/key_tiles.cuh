@@ -19,7 +19,7 @@ struct alignas(16) KeyTile {
   static_assert(kDim % kOfChunk == 0);
   Code data[kRows * kDim];
 
-  // Of keys a warp reads 8 rows and 32 neighbours at once, of values the even or the odd rows.
+  // A warp reads 8 rows and 32 neighbours of keys at once, the even or the odd rows of values.
   TC_DEVICE static int key_pattern(int row) {
     return (sizeof(Code) == 2 ? row % 2 * 4 : row % 4 * 2) & kMask;
   }
@@ -83,7 +83,7 @@ TC_DEVICE void copy_rows(KeyTile<Code, kRows, kDim>& tile, const StepKeys& step,
     for (int x = 0; x < kOfLane; ++x) chunk(x, step.has((x * kWarpSize + lane) / Tile::kChunks));
   }
 }
-// The same of one number a key.
+// Starts a warp's copies of one number for each of 16 keys, likewise.
 TC_DEVICE void copy_numbers(float* to, const StepKeys& step, const float* from, int64_t stride) {
   const int i = int(threadIdx.x % kWarpSize);
   if (i < kStepKeys) ptx::cp_async_ca_4(to + step.row + i, from + i * stride, step.has(i) ? 4 : 0);

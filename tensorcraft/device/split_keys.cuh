@@ -6,8 +6,8 @@
 // The two steps of attention that splits keys, over any way to find them.
 namespace tensorcraft {
 
-// What a block of the first step has to do, of `slices` of the values by runs of parts by tiles of
-// rows by heads of keys by requests. Slices of the values are neighbours: they read the same keys.
+// A block of the first step has one of `slices` of the values by runs of parts by tiles of rows by
+// heads of keys by requests. Slices of the values are neighbours: they read the same keys.
 struct SplitBlock {
   int slice, run, tile, key_head, request;
 
@@ -43,7 +43,7 @@ struct alignas(16) SplitRows {  // a host compiler fills it in pieces of 16 byte
   }
 };
 
-// What the result of a row needs besides what its parts give.
+// A row's result needs this besides the row's parts.
 template <class T>
 struct ResultRow {
   int keys;  // of its request
@@ -53,7 +53,8 @@ struct ResultRow {
   float* lse;  // null: not wanted
 };
 
-// What the weights of parts with a sink are relative to, and their sum as a factor and as an lse.
+// Weights of parts and of a sink are relative to `shift`; their sum is given as a factor and an
+// lse.
 struct PartSum {
   float shift, sum = 0;
   TC_DEVICE explicit PartSum(float top) : shift(top == -kInfinity ? 0.f : top) {}
@@ -105,7 +106,7 @@ TC_DEVICE void split_keys(const SplitRows<T>& rows, int first, int run, int slic
   const auto seen = [&](int r) -> KeyRange {
     return first + r < count ? rows.seen(first + r) : KeyRange{0, 0};
   };
-  const bool has_sum = slice == 0 && threadIdx.x < kWarpSize && threadIdx.x % 4 == 0;
+  const bool has_sum = slice == 0 && Part::has_first_value();
   const auto store_of = [&](int part, int r, const RowSum& found) -> PartStore<T> {
     if (first + r >= count) return {};
     const int64_t row = rows.result(first + r);
@@ -194,7 +195,7 @@ TC_DEVICE void combine_parts(const KeyParts& all, int64_t row, int begin,
   if (result.lse && d == 0) *result.lse = sum.lse();
 }
 
-// The second step of what the warp or the block has, of a row that find(row) knows.
+// The second step of the chunk of a row that the warp or the block has; find(row) knows the row.
 template <CombineConfig C, class Find>
 TC_DEVICE void combine_row(const KeyParts& parts, const Find& find) {
   const int64_t index = int64_t(blockIdx.x) * C.rows() + (C.rows() == 1 ? 0 : threadIdx.x / 32);

@@ -106,8 +106,8 @@ class Chosen {
   Chosen(const KernelUses& baseline, std::set<std::string> samples)
       : baseline_(baseline), samples_(std::move(samples)) {}
 
-  // Of a rung whose texts have changed: each Config, each tuple of dtypes, and what the baseline
-  // does not know. With TC_TEST_FULL all, so each Config with each of its dtypes.
+  // Chooses each Config, each tuple of dtypes, and unknown kernels of a rung whose texts have
+  // changed. With TC_TEST_FULL all, so each Config with each of its dtypes.
   bool of_changed_texts(const jit::KernelKey& key) {
     const bool new_types = types_.insert(types_of(key)).second;
     const bool new_config = configs_.insert(config_of(key)).second;

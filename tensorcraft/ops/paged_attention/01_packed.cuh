@@ -67,7 +67,7 @@ struct Packed {
       const bool has_sink = is_row && p.sinks && (!p.starts || place_of(p, token_of(r)).b >= 0);
       Finished with{1.f, lse};
       if (has_sink) with = with_sink(lse, p.sinks[head_of(r)]);
-      if (is_row && p.lse && slice == 0 && threadIdx.x < kWarpSize && threadIdx.x % 4 == 0)
+      if (is_row && p.lse && slice == 0 && Part::has_first_value())
         p.lse[token_of(r) * p.heads + head_of(r)] = with.lse;
       T* const out = is_row ? static_cast<T*>(p.out) + address(p.out_strides, r) + slice : nullptr;
       return [=](int d, float(&x)[Part::kGiven]) {
