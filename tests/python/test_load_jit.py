@@ -236,3 +236,37 @@ def test_the_example_compiles_for_a_gpu() -> None:
             out = tc.empty_like(x)
             module.my_kernel(out, x)
         np.testing.assert_array_equal(out.numpy(), 2 * np.arange(1000))
+
+
+LATE = """
+#include "tensorcraft/cuda/launch_kernel.hpp"
+
+#include <stdexcept>
+
+namespace {
+__global__ void write_late(float* x, int64_t n) {
+  for (const long long begin = clock64(); clock64() - begin < 100'000'000;) {}
+  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) x[i] = 7;
+}
+void write_and_fail(const tensorcraft::TensorView& x) {
+  tensorcraft::LaunchKernel(1, 256, x.device())(write_late, x.data_as<float>(), x.size());
+  throw std::runtime_error("after the launch");
+}
+}  // namespace
+"""
+
+
+@pytest.mark.skipif(not HAS_GPU or shutil.which("nvcc") is None, reason="there is no GPU, or no nvcc")
+def test_a_function_that_throws_has_used_its_arrays(tmp_path: Path) -> None:
+    source = tmp_path / "late.cu"
+    source.write_text(LATE, encoding="utf-8")
+    module = tc.load_jit("late", cuda_files=[source], cuda_wrappers=[("write_and_fail", "write_and_fail")])
+    x = tc.empty(1000, device="cuda:0")
+    with tc.Stream("cuda:0"), pytest.raises(RuntimeError, match="after the launch"):
+        module.write_and_fail(x)
+    del x
+    # Memory that goes back to the pool at once would be one of these, before the kernel writes it.
+    others = [tc.zeros(1000, device="cuda:0") for _ in range(4)]
+    time.sleep(0.2)
+    for other in others:
+        np.testing.assert_array_equal(other.numpy(), np.zeros(1000, np.float32))
