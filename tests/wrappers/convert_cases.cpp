@@ -183,6 +183,11 @@ std::vector<Case> convert_cases() {
                        [](uint32_t x, uint32_t y) -> Expected { return larger(x, y, false); }),
       convert<min_nan>("min_nan",
                        [](uint32_t x, uint32_t y) -> Expected { return larger(x, y, true); }),
+      convert<prmt>("prmt",
+                    [](uint32_t x, uint32_t y) -> Expected {
+                      return {(x >> 16 & 0xff) | (y & 0xff) << 8 | (x >> 8 & 0xff) << 16 |
+                              (y >> 24) << 24};
+                    }),
       convert<fma_bf16x2>("fma_bf16x2",
                           [](uint32_t x, uint32_t y) -> Expected { return {fma_of(kBf16, x, y)}; }),
       convert<fma_f16x2>("fma_f16x2",

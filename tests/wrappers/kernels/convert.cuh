@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/device/math.cuh"
 #include "tensorcraft/device/ptx/cvt.cuh"
+#include "tensorcraft/device/ptx/prmt.cuh"
 #include "tests/wrappers/kernels/params.h"
 
 // Each thread takes two words x, y and gives one.
@@ -83,6 +84,10 @@ TC_DEVICE void min_nan(const Params& p) {
   const float fx = bit_cast<float>(x), fy = bit_cast<float>(y);
   (void)x, (void)y, (void)fx, (void)fy;
   block_out(p)[threadIdx.x] = bit_cast<uint32_t>(ptx::min_nan_f32(fx, fy));
+}
+TC_DEVICE void prmt(const Params& p) {
+  const uint32_t x = block_in(p)[threadIdx.x * 2], y = block_in(p)[threadIdx.x * 2 + 1];
+  block_out(p)[threadIdx.x] = ptx::prmt_b32(x, y, 0x7142);
 }
 TC_DEVICE void fma_bf16x2(const Params& p) {
   const uint32_t x = block_in(p)[threadIdx.x * 2], y = block_in(p)[threadIdx.x * 2 + 1];
