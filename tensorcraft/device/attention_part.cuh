@@ -7,7 +7,7 @@
 //   weights   the warps agree on the maximum of each row and lay their weights in shared memory
 //   values    each warp multiplies the weights of all keys by its own columns of the values
 // So two barriers a tile, no sums to join at the end but one number a row, and rows beyond 16 cost
-// products but no bytes.
+// products but no bytes. The scores of a tile are computed beside the weights of the one before.
 //
 // Memory answers after a microsecond, so the next tiles are on their way while one is computed:
 // cp.async brings them into a ring of stages. Keys are asked for anew as soon as their warp has
@@ -21,27 +21,20 @@
 #include "tensorcraft/device/key_tiles.cuh"
 #include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/ptx/cp_async.cuh"
+#include "tensorcraft/device/ptx/prmt.cuh"
+#include "tensorcraft/device/query_rows.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/multiply_add.cuh"
 
 namespace tensorcraft {
 
-// How a score becomes a logit.
-struct Logits {
-  float scale, softcap;
-};
-
-// Keys: how keys and values are found. A step's place is looked up by one lane for all.
-//   StepPlace look_up(int j) const          of the 16 keys from j on, a multiple of 16
-//   const Code *keys, *values               elements
-//   int64_t key_row, value_row              elements between rows of a step
-//   const float *key_scales, *value_scales  null: 1
-//   int64_t key_scale_row, value_scale_row
+// Keys: as key_tiles.cuh says.
 template <class T, class Code, PartShape S, class Keys>
 class AttentionPart {
  public:
   using Shared = PartShared<Code, S>;
+  using Product = PartProduct<T, Code, S>;
   static constexpr int kRows = S.rows();
 
   // rows: how many there are. row_of(r): address of row r's query, null if there is none.
@@ -50,17 +43,7 @@ class AttentionPart {
       : shared_(shared), has_upper_(S.row_tiles > 1 || rows > 8) {
     static_assert(sizeof(Shared) <= part_shared_bytes(S, sizeof(Code)));
     static_assert(S.stages >= 2, "values arrive while others are read");
-    for (int tile = 0; tile < S.row_tiles; ++tile) {
-      const T* const query[2] = {row_of(row(tile, 0)), row_of(row(tile, 1))};
-      for (int step = warp(); step < S.head_dim / 16; step += S.warps) {
-        const int at = 32 * (step / 2) + 8 * (lane() % 4) + 4 * (step % 2);
-        for (int half = 0; half < 2; ++half)
-          for (int pair = 0; pair < 2; ++pair)
-            ptx::cp_async_ca_4(&shared.query[tile][step][lane()][2 * pair + half],
-                               query[half] ? query[half] + at + 2 * pair : nullptr,
-                               query[half] ? 4 : 0);
-      }
-    }
+    copy_queries<T, S>(shared.query, row_of);
     ptx::cp_async_commit_group();
     reset();
   }
@@ -89,6 +72,7 @@ class AttentionPart {
       for (int half = 0; half < 2; ++half) seen_[tile][half] = seen(row(tile, half));
     begin_ = begin;
     end_ = end;
+    if constexpr (kHasScale) value_scale_ = keys.value_scale;
     first_ = begin / S.keys() * S.keys();
     readable_ = 0;
     // Each copy is a group; values are asked for a tile later than keys.
@@ -100,30 +84,28 @@ class AttentionPart {
     if (!has_queries_) {
       ptx::cp_async_wait_group<2 * S.stages>();
       __syncthreads();
+      if constexpr (kIsConverted) convert_queries<T, Product, S>(shared_.query, row_scale_);
       has_queries_ = true;
     }
-    int stage = 0;
+    Logits of_codes = logits;
+    if constexpr (kHasScale) of_codes.scale *= keys.key_scale;
+    Scores scores = score(keys, 0);
+    find_tops(scores, 0, of_codes);
     int t = 0;
 #pragma unroll 1
     do {
-      const PartStage<Code, S>& now = shared_.stages[stage];
-      const bool is_readable = readable_ >> stage & 1;
-      Scores scores{};
-      ptx::cp_async_wait_group<2 * S.stages - 1>();
-      __syncwarp();
-      if (is_readable) multiply_keys(scores, now.keys);
-      take_scales(scores, is_readable, keys, now);
-      __syncwarp();
-      copy_keys(keys, t + S.stages);
-      find_tops(scores, is_readable, step_of(t), logits);
       ptx::cp_async_wait_group<2 * S.stages - 3>();
       __syncthreads();  // the tops and the values of this tile are there, those before were read
       copy_values(keys, t + S.stages - 1);
+      Scores next;
+      if constexpr (kIsAhead) next = score(keys, t + 1);
       weigh(scores);
       __syncthreads();
-      multiply_values(now.values);
+      multiply_values(shared_.stages[t % S.stages].values);
+      if constexpr (!kIsAhead) next = score(keys, t + 1);
       ++t;
-      stage = stage + 1 == S.stages ? 0 : stage + 1;
+      scores = next;
+      find_tops(scores, t, of_codes);
       added(first_ + t * S.keys());
     } while (first_ + t * S.keys() < end);
     ptx::cp_async_wait_group<0>();
@@ -152,7 +134,7 @@ class AttentionPart {
       for (int half = 0; half < 2; ++half) {
         float sum = 0;
         for (int w = 0; w < S.warps; ++w) sum += shared_.sum[w][row(tile, half)];
-        const float factor = sum == 0 ? 0.f : 1.f / sum;
+        const float factor = sum == 0 ? 0.f : value_scale() / sum;
         const auto store = row_store(row(tile, half), RowSum{top_[tile][half], sum});
 #pragma unroll
         for (int y = 0; y < kBlocks; ++y)
@@ -173,10 +155,10 @@ class AttentionPart {
   static constexpr int kColumns = S.value_dim / S.warps;
   static constexpr int kNeighbours = kColumns < 64 ? kColumns / 8 : 8;
   static constexpr int kBlocks = kColumns / (8 * kNeighbours);
-  struct Scores {
-    float of[S.row_tiles][2][4];  // of each 16 rows, of 8 keys twice
-    float of_value[2][2];
-  };
+  static constexpr bool kIsAhead = S.row_tiles < 4;  // else there are no registers
+  static constexpr bool kHasScale = sizeof(Code) == 1 && !S.has_key_scales;
+  static constexpr bool kIsConverted = !kAreSame<T, Product>;
+  using Scores = PartScores<S>;
 
   TC_DEVICE static int lane() { return int(threadIdx.x % kWarpSize); }
   TC_DEVICE static int warp() { return int(threadIdx.x / kWarpSize); }
@@ -187,6 +169,10 @@ class AttentionPart {
   // A maximum of -inf saw nothing; -inf - (-inf) would be NaN.
   TC_DEVICE static float weight_of(float x, float top) {
     return exp2_fast((x - (top == -kInfinity ? 0.f : top)) * kLog2E);
+  }
+  TC_DEVICE float value_scale() const {
+    if constexpr (kHasScale) return value_scale_;
+    return 1;
   }
   // The first of the warp's 16 keys of a tile.
   TC_DEVICE int step_of(int tile) const { return first_ + tile * S.keys() + warp() * kStepKeys; }
@@ -201,7 +187,7 @@ class AttentionPart {
     }
     StepPlace place{__shfl_sync(kFullWarp, answers_.keys, source),
                     __shfl_sync(kFullWarp, answers_.values, source)};
-    if constexpr (sizeof(Code) == 1) {
+    if constexpr (S.has_key_scales) {
       if (keys.key_scales) place.key_scales = __shfl_sync(kFullWarp, answers_.key_scales, source);
       if (keys.value_scales)
         place.value_scales = __shfl_sync(kFullWarp, answers_.value_scales, source);
@@ -222,7 +208,7 @@ class AttentionPart {
       PartStage<Code, S>& stage = shared_.stages[tile % S.stages];
       const StepKeys step{warp() * kStepKeys, step_of(tile), {begin_, end_}};
       copy_rows(stage.keys, step, keys.keys + place.keys, keys.key_row, &stage.keys.key_pattern);
-      if constexpr (sizeof(Code) == 1) {
+      if constexpr (S.has_key_scales) {
         if (keys.key_scales)
           copy_numbers(stage.scales, step, keys.key_scales + place.key_scales, keys.key_scale_row);
         if (keys.value_scales)
@@ -243,6 +229,22 @@ class AttentionPart {
     ptx::cp_async_commit_group();
   }
 
+  // The scores of the warp's keys of a tile, whose place in the ring is for the next ones then.
+  TC_DEVICE Scores score(const Keys& keys, int tile) {
+    const PartStage<Code, S>& stage = shared_.stages[tile % S.stages];
+    Scores scores{};
+    scores.are_readable = readable_ >> tile % S.stages & 1;
+    ptx::cp_async_wait_group<2 * S.stages - 1>();
+    __syncwarp();
+    if (scores.are_readable) {
+      multiply_keys(scores, stage.keys);
+      if constexpr (S.has_key_scales) take_scales(scores, keys, stage);
+    }
+    __syncwarp();
+    copy_keys(keys, tile + S.stages);
+    return scores;
+  }
+
   // Key 8 n + lane / 4 of the warp's is a column of B of product n.
   TC_DEVICE void multiply_keys(Scores& scores,
                                const KeyTile<Code, S.keys(), S.head_dim>& keys) const {
@@ -251,7 +253,7 @@ class AttentionPart {
     for (int x = 0; x < S.head_dim / 32; ++x) {
       Vec4<uint32_t> words[2];
       for (int n = 0; n < 2; ++n)
-        words[n] = load_words<T, 8>(keys.at(first + 8 * n, 32 * x + lane() % 4 * 8, pattern));
+        words[n] = load_words<Product, 8>(keys.at(first + 8 * n, 32 * x + lane() % 4 * 8, pattern));
 #pragma unroll
       for (int s = 0; s < 2; ++s)
 #pragma unroll
@@ -259,32 +261,15 @@ class AttentionPart {
           const Vec4<uint32_t> q = shared_.query[tile][2 * x + s][lane()];
           const uint32_t a[4] = {q[0], q[1], q[2], q[3]};
           for (int n = 0; n < 2; ++n)
-            multiply_add<T>(scores.of[tile][n], a, {words[n][2 * s], words[n][2 * s + 1]});
-        }
-    }
-  }
-
-  // Lane t holds keys 2 (t % 4) and the next of either product, of rows t / 4 and t / 4 + 8.
-  TC_DEVICE void take_scales(Scores& scores, bool is_readable, const Keys& keys,
-                             const PartStage<Code, S>& stage) const {
-    if constexpr (sizeof(Code) == 1) {
-      if (!is_readable) return;
-      for (int n = 0; n < 2; ++n)
-        for (int e = 0; e < 2; ++e) {
-          const int key = warp() * kStepKeys + 2 * (lane() % 4) + 8 * n + e;
-          if (keys.key_scales)
-            for (auto& tile : scores.of) {
-              tile[n][e] *= stage.scales[key];
-              tile[n][2 + e] *= stage.scales[key];
-            }
-          scores.of_value[n][e] = keys.value_scales ? stage.scales[S.keys() + key] : 1.f;
+            multiply_add<Product>(scores.of[tile][n], a, {words[n][2 * s], words[n][2 * s + 1]});
         }
     }
   }
 
   // Scores become logits, and the largest of each row goes to the other warps.
-  TC_DEVICE void find_tops(Scores& scores, bool is_readable, int j, const Logits& logits) {
-    const int first = j + 2 * (lane() % 4);
+  TC_DEVICE void find_tops(Scores& scores, int of_tile, const Logits& logits) {
+    const bool is_readable = scores.are_readable;
+    const int j = step_of(of_tile), first = j + 2 * (lane() % 4);
 #pragma unroll
     for (int tile = 0; tile < S.row_tiles; ++tile)
 #pragma unroll
@@ -297,17 +282,24 @@ class AttentionPart {
         for (int n = 0; n < 2; ++n)
           for (int e = 0; e < 2; ++e) {
             float& s = scores.of[tile][n][2 * half + e];
-            const int key = first + 8 * n + e;
+            if constexpr (kIsConverted) s *= row_scale_[tile][half];
             if constexpr (S.has_softcap)
               s = SoftCap(logits.scale, logits.softcap)(s);
             else
               s *= logits.scale;
-            if (hides && (!is_readable || key < seen.begin || key >= seen.end)) s = -kInfinity;
-            top = fmaxf(top, s);
           }
+        if (hides)
+          for (int n = 0; n < 2; ++n)
+            for (int e = 0; e < 2; ++e) {
+              const int key = first + 8 * n + e;
+              if (!is_readable || key < seen.begin || key >= seen.end)
+                scores.of[tile][n][2 * half + e] = -kInfinity;
+            }
+        for (int n = 0; n < 2; ++n)
+          for (int e = 0; e < 2; ++e) top = fmaxf(top, scores.of[tile][n][2 * half + e]);
         top = fmaxf(top, __shfl_xor_sync(kFullWarp, top, 1));
         top = fmaxf(top, __shfl_xor_sync(kFullWarp, top, 2));
-        if (lane() % 4 == 0) shared_.top[warp()][row(tile, half)] = top;
+        if (lane() % 4 == 0) shared_.top[row(tile, half)][warp()] = top;
       }
   }
 
@@ -321,7 +313,8 @@ class AttentionPart {
       for (int half = 0; half < 2; ++half) {
         if (half == 1 && !has_upper_) break;
         float top = top_[tile][half];
-        for (int w = 0; w < S.warps; ++w) top = fmaxf(top, shared_.top[w][row(tile, half)]);
+        const auto tops = load_vector<S.warps>(shared_.top[row(tile, half)]);
+        for (int w = 0; w < S.warps; ++w) top = fmaxf(top, tops[w]);
         const float keep = weight_of(top_[tile][half], top);
         top_[tile][half] = top;
         float sum = sum_[tile][half] * keep;
@@ -330,9 +323,9 @@ class AttentionPart {
           for (int e = 0; e < 2; ++e) {
             weight[e] = weight_of(scores.of[tile][n][2 * half + e], top);
             sum += weight[e];
-            if constexpr (sizeof(Code) == 1) weight[e] *= scores.of_value[n][e];
+            if constexpr (S.has_key_scales) weight[e] *= scores.of_value[n][e];
           }
-          words[2 * n + half] = pack_pair(weight[0], weight[1], T{});
+          words[2 * n + half] = pack_pair(weight[0], weight[1], Product{});
         }
         sum_[tile][half] = sum;
         if (warp_all(keep == 1.f)) continue;  // most tiles find no larger score
@@ -360,18 +353,18 @@ class AttentionPart {
         AlignedVector<uint32_t, kNeighbours / 2> words[2][2];
 #pragma unroll
         for (int k = 0; k < 4; ++k)
-          words[k / 2][k % 2] = load_words<T, kNeighbours>(
+          words[k / 2][k % 2] = load_words<Product, kNeighbours>(
               values.at(w * kStepKeys + row + k / 2 * 8 + k % 2, column(y, lane() / 4), pattern));
 #pragma unroll
         for (int i = 0; i < kNeighbours; ++i) {
           uint32_t b[2];
           for (int k = 0; k < 2; ++k) {
             const uint32_t low = words[k][0][i / 2], high = words[k][1][i / 2];
-            b[k] = i % 2 ? low >> 16 | (high & 0xffff0000u) : (low & 0xffffu) | high << 16;
+            b[k] = ptx::prmt_b32(low, high, i % 2 ? 0x7632 : 0x5410);
           }
 #pragma unroll
           for (int tile = 0; tile < S.row_tiles; ++tile)
-            multiply_add<T>(out_[tile][y][i], a[tile], b);
+            multiply_add<Product>(out_[tile][y][i], a[tile], b);
         }
       }
     }
@@ -386,6 +379,8 @@ class AttentionPart {
   int64_t of_keys_ = kUnreadable, of_values_ = kUnreadable;
   uint32_t readable_ = 0;  // a bit a stage
   KeyRange seen_[S.row_tiles][2];
+  float row_scale_[S.row_tiles][2];  // of converted queries
+  float value_scale_ = 1;
   float top_[S.row_tiles][2], sum_[S.row_tiles][2];
   float out_[S.row_tiles][kBlocks][kNeighbours][4];
 };

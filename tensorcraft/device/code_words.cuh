@@ -3,6 +3,7 @@
 // Codes of 8 bits as what tensor cores multiply: 16-bit floats of type T, which hold each code.
 #include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/device/packed.cuh"
+#include "tensorcraft/device/ptx/prmt.cuh"
 
 namespace tensorcraft {
 
@@ -16,9 +17,17 @@ TC_DEVICE uint32_t code_pair(uint32_t codes, e4m3, bf16) {
   const uint32_t halves = ptx::cvt_rn_f16x2_e4m3x2(uint16_t(codes));
   return pack_pair(half_of(halves, false, f16{}), half_of(halves, true, f16{}), bf16{});
 }
-template <class T>
-TC_DEVICE uint32_t code_pair(uint32_t codes, int8_t, T) {
-  return pack_pair(float(int8_t(codes & 0xff)), float(int8_t(codes >> 8 & 0xff)), T{});
+// Bytes in the mantissas of 1024, whose neighbours are 1 apart, stand for codes + 128.
+TC_DEVICE uint32_t code_pair(uint32_t codes, int8_t, f16) {
+  constexpr uint32_t kOne = 0x3c003c00, kMinus1152 = 0xe480e480;
+  const uint32_t shifted = ptx::prmt_b32(codes ^ 0x8080, 0x64, 0x4140);
+  return fma_pair(shifted, kOne, kMinus1152, f16{});
+}
+// In the mantissas of 128 there is room for 7 bits; the sign's is worth -128.
+TC_DEVICE uint32_t code_pair(uint32_t codes, int8_t, bf16) {
+  constexpr uint32_t k128 = 0x43004300, kMinusOne = 0xbf80bf80;
+  const uint32_t bytes = ptx::prmt_b32(codes, 0, 0x4140);
+  return fma_pair(k128 | (bytes & 0x00800080), kMinusOne, k128 | (bytes & 0x007f007f), bf16{});
 }
 
 }  // namespace detail

@@ -9,7 +9,7 @@ namespace tensorcraft {
 // The keys of a part of a request that has `keys`: nothing else decides it, so a result does not
 // depend on what else is in the batch. Short parts give a short request as many blocks as
 // kFewParts.
-inline constexpr int kPartKeys = 512, kShortPartKeys = 128, kFewParts = 4;
+inline constexpr int kPartKeys = 512, kShortPartKeys = 128, kFewParts = 8;
 TC_HOST_DEVICE constexpr int part_keys(int keys) {
   return keys <= kFewParts * kShortPartKeys ? kShortPartKeys : kPartKeys;
 }
@@ -52,19 +52,20 @@ struct KeyParts {
   }
 };
 
-// The second step adds up the parts of a row, kCombinedValues at a time. More than kSums parts are
-// dealt to kSums sums in turn, a warp each.
+// The second step adds up the parts of a row, kCombinedValues at a time. They are dealt to kSums
+// sums in turn.
 inline constexpr int kSums = 8;
 struct CombineConfig {
   int threads = 128;
-  int row_warps = 1;  // of a chunk of a row: 1 or kSums
+  int row_warps = 1;  // of a chunk of a row: 1, 2 or kSums
   TC_HOST_DEVICE constexpr int rows() const { return threads / 32 / row_warps; }  // of a block
   // A multiprocessor has so many blocks: they wait for memory most of the time.
-  TC_HOST_DEVICE constexpr int blocks() const { return 768 / threads; }
+  TC_HOST_DEVICE constexpr int blocks() const { return 512 / threads; }
 };
 TC_HOST_DEVICE constexpr CombineConfig combine_config(const KeyParts& parts) {
   if (parts.parts <= kSums) return {};
-  return {.threads = 32 * kSums, .row_warps = kSums};
+  const int warps = parts.rows * parts.chunks() < 512 ? kSums : 2;
+  return {.threads = 32 * warps, .row_warps = warps};
 }
 
 inline constexpr int kStepKeys = 16;  // of a warp at a time
@@ -74,9 +75,11 @@ inline constexpr int kTileRows = 16;
 struct PartShape {
   int row_tiles;      // of 16 rows
   int warps, stages;  // stages: tiles of kStepKeys keys a warp, and of values, in shared memory
+  int blocks;         // for which a multiprocessor of sm_90 has registers and shared memory
   int head_dim;       // a multiple of 32
   int value_dim;      // of this block, a multiple of 64
   bool has_softcap;
+  bool has_key_scales;  // codes are multiplied by numbers that differ by key
   TC_HOST_DEVICE constexpr int rows() const { return kTileRows * row_tiles; }
   TC_HOST_DEVICE constexpr int keys() const { return kStepKeys * warps; }
 };
@@ -84,34 +87,37 @@ struct PartShape {
 // Bytes of shared memory: the queries, what the warps find of a row, the weights of a tile, and the
 // stages. The scales of codes lie beside them.
 TC_HOST_DEVICE constexpr int part_shared_bytes(const PartShape& s, int code_bytes) {
-  const int scales = code_bytes == 1 ? 8 * s.keys() : 16;
+  const int scales = s.has_key_scales ? 8 * s.keys() : 16;
   const int stage = s.keys() * (s.head_dim + s.value_dim) * code_bytes + scales;
   const int found = 2 * s.warps * s.rows() * 4, weights = s.rows() * s.keys() * 2;
   return s.rows() * s.head_dim * 2 + found + weights + s.stages * stage;
 }
 
-// Blocks of a shape for which a multiprocessor of sm_90 has registers and shared memory.
-TC_HOST_DEVICE constexpr int part_blocks(const PartShape& s) { return s.row_tiles > 1 ? 2 : 3; }
-
 // The shape for a call whose requests have `rows` rows for a head of keys: as many stages as leave
-// room for part_blocks() blocks, and fewer warps if two stages do not, or a GPU has not the memory.
+// room for `blocks`, and fewer warps if two stages do not, or a GPU has not the memory. Codes keep
+// a warp busy with conversions, so that more of them are needed.
 TC_HOST_DEVICE constexpr PartShape part_shape(int64_t rows, int head_dim, int v_dim, int code_bytes,
-                                              bool has_softcap, int64_t shared_bytes_per_block) {
+                                              bool has_softcap, bool has_key_scales,
+                                              int64_t shared_bytes_per_block) {
   const int value_dim = v_dim % 256 == 0 ? 256 : v_dim % 128 == 0 ? 128 : 64;
   const bool is_wide = value_dim == 256;  // its sums fill the registers
   PartShape s{.row_tiles = rows <= kTileRows || is_wide ? 1
                            : rows <= 2 * kTileRows      ? 2
                                                         : 4,
               .warps = 4,
-              .stages = 4,
+              .stages = 6,
+              .blocks = is_wide ? 3 : 2,
               .head_dim = head_dim,
               .value_dim = value_dim,
-              .has_softcap = has_softcap};
+              .has_softcap = has_softcap,
+              .has_key_scales = has_key_scales};
   const auto exceeds = [&](int64_t bytes) { return part_shared_bytes(s, code_bytes) > bytes; };
-  const int budget = (228 << 10) / part_blocks(s) - 1024;
-  while (s.stages > 2 && exceeds(budget)) s.stages /= 2;
+  if (code_bytes == 1 && s.row_tiles == 1 && !is_wide) s.blocks = 4;
+  const int64_t room = shared_bytes_per_block ? shared_bytes_per_block : int64_t(227) << 10;
+  const int budget = (228 << 10) / s.blocks - 1024;
+  while (s.stages > 2 && (exceeds(budget) || exceeds(room))) --s.stages;
   if (exceeds(budget)) s.warps = 2;
-  while (s.warps > 1 && shared_bytes_per_block && exceeds(shared_bytes_per_block)) s.warps /= 2;
+  while (s.warps > 1 && exceeds(room)) s.warps /= 2;
   return s;
 }
 
@@ -121,26 +127,35 @@ struct PartSplit {
   int run;         // KeyParts::run
   int64_t blocks;  // runs by slices of the values by tiles of rows by heads of keys by requests
 };
-// `lines`: heads of keys of all requests, each with `rows` rows and as many parts. Products bound
-// blocks of more than 16 rows, which run in rounds of as many as there is room for; what a block
-// does once, while it multiplies nothing, takes a fifth of the time of a part. Others are bound by
-// memory, which short blocks keep busiest.
+// `lines`: heads of keys of all requests, each with `rows` rows and at most `keys` keys. If there
+// is room for a block a part, each gets its own. Else blocks wait for memory, which short ones keep
+// busiest, unless long ones fit at once and leave few multiprocessors idle. But products bound
+// blocks of more than 16 rows, and conversions those of codes: they run in rounds of as many as
+// there is room for, and what a block does once, while it multiplies nothing, takes a fifth of the
+// time of a part.
 TC_HOST_DEVICE constexpr PartSplit part_split(const PartShape& shape, int64_t lines, int64_t rows,
-                                              int parts, int v_dim, int num_sms) {
+                                              int64_t keys, int v_dim, int code_bytes,
+                                              int num_sms) {
   const int64_t of_run = lines * div_ceil(rows, int64_t(shape.rows())) * (v_dim / shape.value_dim);
-  const int64_t slots = int64_t(num_sms) * part_blocks(shape);
-  PartSplit best{shape, 1, of_run * parts};
-  if (shape.row_tiles == 1 || slots == 0) return best;
-  int64_t least = 0;
-  for (int run = 1; run <= parts && run <= 64; ++run) {
-    const int64_t blocks = of_run * div_ceil(parts, run);
-    const int64_t time = div_ceil(blocks, slots) * (5 * run + 1);
-    if (run == 1 || time < least) {
-      best = {shape, run, blocks};
-      least = time;
+  const int64_t slots = int64_t(num_sms) * shape.blocks;
+  const int64_t parts = div_ceil(keys, int64_t(part_keys(int(keys))));  // of the longest request
+  const bool waits = shape.row_tiles == 1 && code_bytes == 2;
+  const auto blocks_of = [&](int run) { return of_run * div_ceil(parts, int64_t(run)); };
+  int best = 1;
+  if (slots > 0 && blocks_of(1) > slots) {
+    if (waits) best = kPartKeys / part_keys(int(keys));
+    int64_t least = 0;
+    for (int run = 1; run <= parts && run <= 64; ++run) {
+      const int64_t blocks = blocks_of(run);
+      if (waits && (blocks > slots || 8 * blocks < 7 * slots)) continue;
+      const int64_t time = div_ceil(blocks, slots) * (5 * run + 1);
+      if (least == 0 || time < least) {
+        best = run;
+        least = time;
+      }
     }
   }
-  return best;
+  return {shape, best, of_run * div_ceil(most_parts(keys), best)};
 }
 
 }  // namespace tensorcraft

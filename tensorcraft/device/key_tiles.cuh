@@ -29,11 +29,19 @@ struct alignas(16) KeyTile {
   }
 };
 
+// As what an AttentionPart multiplies rows of T and codes.
+template <class T, class Code, PartShape S>
+using PartProduct = Select<sizeof(Code) == 1 && !S.has_key_scales, f16, T>;
+template <class A, class B>
+inline constexpr bool kAreSame = false;
+template <class A>
+inline constexpr bool kAreSame<A, A> = true;
+
 template <class Code, PartShape S>
 struct PartStage {
   KeyTile<Code, S.keys(), S.head_dim> keys;
   KeyTile<Code, S.keys(), S.value_dim> values;
-  float scales[sizeof(Code) == 1 ? 2 * S.keys() : 4];  // of codes: of keys, then of values
+  float scales[S.has_key_scales ? 2 * S.keys() : 4];  // of keys, then of values
 };
 
 template <class Code, PartShape S>
@@ -41,9 +49,22 @@ struct PartShared {
   // The lanes' registers of mma's A: of the queries, and of the weights of a warp's keys.
   Vec4<uint32_t> query[S.row_tiles][S.head_dim / 16][kWarpSize];
   Vec4<uint32_t> weights[S.row_tiles][S.warps][kWarpSize];
-  float top[S.warps][S.rows()], sum[S.warps][S.rows()];
+  alignas(16) float top[S.rows()][S.warps];
+  float sum[S.warps][S.rows()];
   PartStage<Code, S> stages[S.stages];
 };
+
+// Keys, an argument of AttentionPart: how keys and values are found. A step's place is looked up by
+// one lane for all.
+//   StepPlace look_up(int j) const          of the 16 keys from j on, a multiple of 16
+//   const Code *keys, *values               elements
+//   int64_t key_row, value_row              elements between rows of a step
+// Codes have scales. If they differ by key:
+//   const float *key_scales, *value_scales  null: 1
+//   int64_t key_scale_row, value_scale_row
+// else codes and rows are multiplied as f16, which holds all codes and takes one instruction for
+// two of them, and there is
+//   float key_scale, value_scale
 
 // Where the 16 keys of a step and their values begin, in elements from those of Keys; of codes
 // where their scales do.
@@ -61,6 +82,36 @@ struct StepKeys {
   TC_DEVICE bool are_all() const { return has(0) && has(kStepKeys - 1); }
 };
 
+// How a score becomes a logit.
+struct Logits {
+  float scale, softcap;
+};
+
+// What a warp knows of its keys of a tile. Lane t holds keys 2 (t % 4) and the next of either
+// product, of rows t / 4 and t / 4 + 8 of each 16.
+template <PartShape S>
+struct PartScores {
+  float of[S.row_tiles][2][4];
+  float of_value[2][2];  // the values' scales
+  bool are_readable;
+};
+
+template <class Code, PartShape S, class Keys>
+TC_DEVICE void take_scales(PartScores<S>& scores, const Keys& keys,
+                           const PartStage<Code, S>& stage) {
+  for (int n = 0; n < 2; ++n)
+    for (int e = 0; e < 2; ++e) {
+      const int key =
+          int(threadIdx.x) / kWarpSize * kStepKeys + 2 * int(threadIdx.x % 4) + 8 * n + e;
+      if (keys.key_scales)
+        for (auto& tile : scores.of) {
+          tile[n][e] *= stage.scales[key];
+          tile[n][2 + e] *= stage.scales[key];
+        }
+      scores.of_value[n][e] = keys.value_scales ? stage.scales[S.keys() + key] : 1.f;
+    }
+}
+
 // Starts a warp's copies of 16 rows, `row_stride` elements apart. Those that are no keys become 0.
 template <class Code, int kRows, int kDim, class Pattern>
 TC_DEVICE void copy_rows(KeyTile<Code, kRows, kDim>& tile, const StepKeys& step, const Code* from,
@@ -69,18 +120,27 @@ TC_DEVICE void copy_rows(KeyTile<Code, kRows, kDim>& tile, const StepKeys& step,
   constexpr int kOfLane = kStepKeys * Tile::kChunks / kWarpSize;
   static_assert(kStepKeys * Tile::kChunks % kWarpSize == 0);
   const int lane = int(threadIdx.x % kWarpSize);
-  const auto chunk = [&](int x, bool is_key) {
+  const auto chunk = [&](int x, const Code* source, bool is_key) {
     const int i = x * kWarpSize + lane, row = i / Tile::kChunks;
     const int element = i % Tile::kChunks * Tile::kOfChunk;
     Code* const to = const_cast<Code*>(tile.at(step.row + row, element, pattern(row)));
-    ptx::cp_async_cg_16(to, from + row * row_stride + element, is_key ? 16 : 0);
+    ptx::cp_async_cg_16(to, source + element, is_key ? 16 : 0);
   };
+  const auto row_of = [&](int x) { return (x * kWarpSize + lane) / Tile::kChunks; };
   if (step.are_all()) {
+    const Code* source = from + row_of(0) * row_stride;
+    [[maybe_unused]] const int64_t rows_stride = kWarpSize / Tile::kChunks * row_stride;
 #pragma unroll 8
-    for (int x = 0; x < kOfLane; ++x) chunk(x, true);
+    for (int x = 0; x < kOfLane; ++x) {
+      chunk(x, source, true);
+      if constexpr (kWarpSize % Tile::kChunks == 0)
+        source += rows_stride;
+      else
+        source = from + row_of(x + 1) * row_stride;
+    }
   } else {
 #pragma unroll 1
-    for (int x = 0; x < kOfLane; ++x) chunk(x, step.has((x * kWarpSize + lane) / Tile::kChunks));
+    for (int x = 0; x < kOfLane; ++x) chunk(x, from + row_of(x) * row_stride, step.has(row_of(x)));
   }
 }
 // Starts a warp's copies of one number for each of 16 keys, likewise.

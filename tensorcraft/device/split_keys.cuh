@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/attention_part.cuh"
+#include "tensorcraft/device/begin_kernel.cuh"
 #include "tensorcraft/device/key_parts.h"
 
 // The two steps of attention that splits keys, over any way to find them.
@@ -122,30 +123,50 @@ TC_DEVICE void split_keys(const SplitRows<T>& rows, int first, int run, int slic
     return {.out = result.out + slice, .weight = weight, .factor = sum.factor()};
   };
   Part work(dynamic_shared<typename Part::Shared>(), count - first, query);
+  int part = begin / keys_of_part, end_of_part = (part + 1) * keys_of_part;
   work.add(make_keys(), begin, end, seen, logits, [&](int added) {
-    if (added % keys_of_part != 0 && added < end) return;
-    const int part = ((added < end ? added : end) - 1) / keys_of_part;
+    if (added < end_of_part && added < end) return;
     work.finish([&](int r, const RowSum& found) { return store_of(part, r, found); });
     work.reset();
+    ++part;
+    end_of_part += keys_of_part;
   });
 }
 
-// A warp's share of a row in the second step: 4 values a lane of the parts from `first` on, every
-// `step`-th.
-struct PartialSum {
-  float values[4] = {}, weights = 0;
+// A warp's share of a row in the second step: kOwn of the kSums sums, 4 values a lane.
+template <int kOwn>
+struct PartialSums {
+  float values[kOwn][4] = {}, weights[kOwn] = {};
 
-  TC_DEVICE void add(const KeyParts& all, int64_t row, int first, int last, int step, int d,
+  // Part `first` + i and every kSums-th behind it go to sum i. So many are on their way at once as
+  // leave registers.
+  TC_DEVICE void add(const KeyParts& all, int64_t row, int first, int last, int d,
                      const PartSum& sum) {
+    constexpr int kTurns = 8 / kOwn;
     const RowSum* const sums = all.sum_of(row, 0);
-    const float* const from = all.values_of(row, 0) + d;
-#pragma unroll 8
-    for (int part = first; part < last; part += step) {
-      const float weight = sum.weight(sums[part]);
-      weights += weight;
-      if (d >= all.values) continue;
-      const auto x = load_vector<4>(from + int64_t(part) * all.values);
-      for (int n = 0; n < 4; ++n) values[n] += weight * x[n];
+    const float* const from = all.values_of(row, 0) + (d < all.values ? d : 0);
+#pragma unroll 1
+    for (; first < last; first += kTurns * kSums) {
+      RowSum found[kTurns][kOwn];
+      AlignedVector<float, 4> x[kTurns][kOwn];
+#pragma unroll
+      for (int turn = 0; turn < kTurns; ++turn)
+#pragma unroll
+        for (int i = 0; i < kOwn; ++i) {
+          int part = first + turn * kSums + i;
+          if (part >= last) part = first;  // changes nothing
+          found[turn][i] = sums[part];
+          x[turn][i] = load_vector<4>(from + int64_t(part) * all.values);
+        }
+#pragma unroll
+      for (int turn = 0; turn < kTurns; ++turn)
+#pragma unroll
+        for (int i = 0; i < kOwn; ++i) {
+          if (first + turn * kSums + i >= last) continue;
+          const float weight = sum.weight(found[turn][i]);
+          weights[i] += weight;
+          for (int n = 0; n < 4; ++n) values[i][n] += weight * x[turn][i][n];
+        }
     }
   }
 };
@@ -154,13 +175,13 @@ struct CombineShared {
   float weights[kSums];
 };
 
-// The second step of 128 values of a row from `begin` on. It adds up the parts in their order, and
-// the sink once; if the row sees more than kSums, in kSums sums, which are added up in their order.
-// It reads only the parts that the row sees, since no others were written. kWarps of a row: 1, for
-// at most kSums parts, or kSums.
+// The second step of 128 values of a row from `begin` on. It adds up the parts, dealt to kSums sums
+// in turn, then the sums in their order, and the sink once. It reads only the parts that the row
+// sees, since no others were written.
 template <int kWarps, class T>
 TC_DEVICE void combine_parts(const KeyParts& all, int64_t row, int begin,
                              const ResultRow<T>& result) {
+  constexpr int kOwn = kSums / kWarps;
   const int lane = int(threadIdx.x % 32), warp = kWarps == 1 ? 0 : int(threadIdx.x / 32);
   const int d = begin + 4 * lane;
   const KeyRange& seen = result.seen;
@@ -170,28 +191,31 @@ TC_DEVICE void combine_parts(const KeyParts& all, int64_t row, int begin,
   for (int part = first + lane; part < last; part += 32)
     top = fmaxf(top, all.sum_of(row, part)->top);
   PartSum sum(warp_max(top));
-  PartialSum own;
-  if (kWarps == 1 || last - first <= kSums) {
-    if (warp > 0) return;
-    own.add(all, row, first, last, 1, d, sum);
-    sum.sum = own.weights;
+  PartialSums<kOwn> own;
+  own.add(all, row, first + warp * kOwn, last, d, sum);
+  float values[4] = {};
+  if constexpr (kWarps == 1) {
+    for (int i = 0; i < kSums; ++i) {
+      sum.sum += own.weights[i];
+      for (int n = 0; n < 4; ++n) values[n] += own.values[i][n];
+    }
   } else {
     auto& shared = static_shared<CombineShared>();
-    own.add(all, row, first + warp, last, kSums, d, sum);
-    for (int n = 0; n < 4; ++n) shared.values[warp][4 * lane + n] = own.values[n];
-    if (lane == 0) shared.weights[warp] = own.weights;
+    for (int i = 0; i < kOwn; ++i) {
+      for (int n = 0; n < 4; ++n) shared.values[warp * kOwn + i][4 * lane + n] = own.values[i][n];
+      if (lane == 0) shared.weights[warp * kOwn + i] = own.weights[i];
+    }
     __syncthreads();
     if (warp > 0) return;
-    own = {};
-    for (int w = 0; w < kSums; ++w) {
-      sum.sum += shared.weights[w];
-      for (int n = 0; n < 4; ++n) own.values[n] += shared.values[w][4 * lane + n];
+    for (int i = 0; i < kSums; ++i) {
+      sum.sum += shared.weights[i];
+      for (int n = 0; n < 4; ++n) values[n] += shared.values[i][4 * lane + n];
     }
   }
   sum.sum += sum.weight({result.sink, 1});
   if (d >= all.values) return;
-  for (float& value : own.values) value *= sum.factor();
-  from_floats<T, 4>(own.values).store(result.out + d);
+  for (float& value : values) value *= sum.factor();
+  from_floats<T, 4>(values).store(result.out + d);
   if (result.lse && d == 0) *result.lse = sum.lse();
 }
 
@@ -201,7 +225,10 @@ TC_DEVICE void combine_row(const KeyParts& parts, const Find& find) {
   const int64_t index = int64_t(blockIdx.x) * C.rows() + (C.rows() == 1 ? 0 : threadIdx.x / 32);
   const int64_t row = index / parts.chunks();
   const int begin = int(index % parts.chunks()) * kCombinedValues;
-  if (row < parts.rows) combine_parts<C.row_warps>(parts, row, begin, find(row));
+  if (row >= parts.rows) return;
+  const auto result = find(row);  // reads what was there before the first step
+  begin_kernel();
+  combine_parts<C.row_warps>(parts, row, begin, result);
 }
 
 }  // namespace tensorcraft

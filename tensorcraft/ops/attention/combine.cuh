@@ -20,6 +20,7 @@ TC_DEVICE ResultRow<T> result_row(const Params& p, int64_t row) {
 }
 
 struct Combine {
+  static constexpr bool begins_itself = true;
   template <class T, CombineConfig C>
   TC_DEVICE static void run(const Params& p) {
     combine_row<C>(key_parts(p), [&](int64_t row) { return result_row<T>(p, row); });

@@ -183,9 +183,9 @@ inline constexpr int kMaxSplitQueries = 16;
 inline PartSplit split_of(const Params& p, const Given& given, const op::Gpu& gpu) {
   const int64_t rows = int64_t(p.group) * p.seq_q;
   const PartShape shape = part_shape(rows, p.head_dim, p.v_dim, given.element_bytes, p.softcap > 0,
-                                     gpu.shared_bytes_per_block);
-  return part_split(shape, int64_t(p.batch) * (p.heads / p.group), rows, most_parts(p.seq_k),
-                    p.v_dim, gpu.num_sms);
+                                     false, gpu.shared_bytes_per_block);
+  return part_split(shape, int64_t(p.batch) * (p.heads / p.group), rows, p.seq_k, p.v_dim,
+                    given.element_bytes, gpu.num_sms);
 }
 inline void divide_keys(Params& p, const Given& given, const op::Gpu& gpu) {
   p.num_parts = most_parts(p.seq_k);
@@ -211,7 +211,7 @@ inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) 
                           .value_dim = shape.value_dim,
                           .stages = shape.stages},
                .blocks = split.blocks,
-               .min_blocks = part_blocks(shape),
+               .min_blocks = shape.blocks,
                .shared_bytes = part_shared_bytes(shape, given.element_bytes)};
 }
 inline op::Start<CombineConfig> combine_start(const Params& p) {

@@ -10,9 +10,11 @@ template <Config C>
 inline constexpr PartShape kShape{.row_tiles = C.row_tiles,
                                   .warps = C.threads / 32,
                                   .stages = C.stages,
+                                  .blocks = 0,
                                   .head_dim = C.head_dim,
                                   .value_dim = C.value_dim,
-                                  .has_softcap = C.has_softcap != 0};
+                                  .has_softcap = C.has_softcap != 0,
+                                  .has_key_scales = C.has_key_scales != 0};
 
 // Keys and values through the table, of which the 16 of a step lie in one page: one lookup and one
 // division for all of them. `slice` is where the values of this block begin.
@@ -23,6 +25,7 @@ struct PagedKeys {
   int64_t key_row, value_row;
   const float *key_scales, *value_scales;
   int64_t key_scale_row, value_scale_row;
+  float key_scale, value_scale;
 
   TC_DEVICE PagedKeys(const Pages& of, int slice)
       : pages(of),
@@ -33,7 +36,9 @@ struct PagedKeys {
         key_scales(of.p.k.scale),
         value_scales(of.p.v.scale),
         key_scale_row(of.p.k.scale_row),
-        value_scale_row(of.p.v.scale_row) {}
+        value_scale_row(of.p.v.scale_row),
+        key_scale(of.scale(of.p.k, 0, 0)),
+        value_scale(of.scale(of.p.v, 0, 0)) {}
 
   TC_DEVICE StepPlace look_up(int j) const {
     const int64_t block = pages.block_of(j);

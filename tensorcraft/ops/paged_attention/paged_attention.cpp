@@ -18,8 +18,8 @@ namespace {
 using Options = PagedAttentionOptions;
 constexpr std::string_view kName = "paged_attention";
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
-constexpr ConfigField kFields[] = {{"threads"},     {"head_dim"}, {"value_dim"},
-                                   {"has_softcap"}, {"stages"},   {"row_tiles"}};
+constexpr ConfigField kFields[] = {{"threads"}, {"head_dim"},  {"value_dim"},     {"has_softcap"},
+                                   {"stages"},  {"row_tiles"}, {"has_key_scales"}};
 constexpr ConfigField kCombineFields[] = {{"threads"}, {"row_warps"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
@@ -29,7 +29,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
 }
 
 const jit::Rung& kCombine =
-    op::make_rung(kName, "combine", "combine.cuh", kCombineFields, "CombineConfig");
+    op::make_rung(kName, "combine", "combine.cuh", kCombineFields, "CombineConfig", true);
 
 // The parts of split_kv lie in a workspace, from which a second step makes the result; a single
 // part is the result.

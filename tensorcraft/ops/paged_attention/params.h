@@ -18,6 +18,7 @@ struct Cache {
   const float* scale;  // what codes are multiplied by; null: 1
   int64_t block, row, head, step;
   int64_t scale_block, scale_row, scale_head;  // 0: one number
+  TC_HOST_DEVICE bool has_key_scales() const { return scale && (scale_block || scale_row); }
 };
 
 struct Params {
@@ -45,11 +46,12 @@ struct Params {
 
 struct Config {
   int threads = 128;
-  int head_dim = 0;     // split_kv
-  int value_dim = 0;    // split_kv: values of a block
-  int has_softcap = 0;  // split_kv
-  int stages = 0;       // split_kv: tiles of keys, and of values, in shared memory
-  int row_tiles = 0;    // split_kv: of 16 rows
+  int head_dim = 0;        // split_kv
+  int value_dim = 0;       // split_kv: values of a block
+  int has_softcap = 0;     // split_kv
+  int stages = 0;          // split_kv: tiles of keys, and of values, in shared memory
+  int row_tiles = 0;       // split_kv: of 16 rows
+  int has_key_scales = 0;  // split_kv: codes are multiplied by numbers that differ by key
 };
 
 // The second step of split_kv.

@@ -52,6 +52,7 @@ inline std::string_view packing_refusal(const Params& p, const Given& given, con
 inline PartShape shape_for(const Params& p, const Given& given, const op::Gpu& gpu,
                            int64_t rows_of_request) {
   return part_shape(rows_of_request, p.head_dim, p.v_dim, given.code_bytes, p.softcap > 0,
+                    given.code_bytes == 1 && (p.k.has_key_scales() || p.v.has_key_scales()),
                     gpu.shared_bytes_per_block);
 }
 // The start of a rung whose blocks do the work of an AttentionPart each.
@@ -63,9 +64,10 @@ inline Choice start_parts(const PartShape& shape, const Given& given, int64_t bl
                           .value_dim = shape.value_dim,
                           .has_softcap = shape.has_softcap,
                           .stages = shape.stages,
-                          .row_tiles = shape.row_tiles},
+                          .row_tiles = shape.row_tiles,
+                          .has_key_scales = shape.has_key_scales},
                .blocks = blocks,
-               .min_blocks = part_blocks(shape),
+               .min_blocks = shape.blocks,
                .shared_bytes = part_shared_bytes(shape, given.code_bytes)};
 }
 
@@ -82,7 +84,7 @@ inline Choice packed(const Params& p, const Given& given, const op::Gpu& gpu) {
 inline PartSplit split_of(const Params& p, const Given& given, const op::Gpu& gpu) {
   const int64_t rows = int64_t(p.group) * p.queries;
   return part_split(shape_for(p, given, gpu, rows), int64_t(p.batch) * (p.heads / p.group), rows,
-                    parts_of(p), p.v_dim, gpu.num_sms);
+                    int64_t(p.block_size) * p.table_size, p.v_dim, given.code_bytes, gpu.num_sms);
 }
 inline void set_run(Params& p, const Given& given, const op::Gpu& gpu) {
   p.part_run = split_of(p, given, gpu).run;
