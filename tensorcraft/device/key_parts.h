@@ -75,11 +75,11 @@ inline constexpr int kTileRows = 16;
 struct PartShape {
   int row_tiles;      // of 16 rows
   int warps, stages;  // stages: tiles of kStepKeys keys a warp, and of values, in shared memory
-  int blocks;         // for which a multiprocessor of sm_90 has registers and shared memory
   int head_dim;       // a multiple of 32
   int value_dim;      // of this block, a multiple of 64
   bool has_softcap;
-  bool has_key_scales;  // codes are multiplied by numbers that differ by key
+  bool has_key_scales = false;  // codes are multiplied by numbers that differ by key
+  int blocks = 0;  // of the plan alone: a multiprocessor of sm_90 has registers and memory for them
   TC_HOST_DEVICE constexpr int rows() const { return kTileRows * row_tiles; }
   TC_HOST_DEVICE constexpr int keys() const { return kStepKeys * warps; }
 };
@@ -106,11 +106,11 @@ TC_HOST_DEVICE constexpr PartShape part_shape(int64_t rows, int head_dim, int v_
                                                         : 4,
               .warps = 4,
               .stages = 6,
-              .blocks = is_wide ? 3 : 2,
               .head_dim = head_dim,
               .value_dim = value_dim,
               .has_softcap = has_softcap,
-              .has_key_scales = has_key_scales};
+              .has_key_scales = has_key_scales,
+              .blocks = is_wide ? 3 : 2};
   const auto exceeds = [&](int64_t bytes) { return part_shared_bytes(s, code_bytes) > bytes; };
   if (code_bytes == 1 && s.row_tiles == 1 && !is_wide) s.blocks = 4;
   const int64_t room = shared_bytes_per_block ? shared_bytes_per_block : int64_t(227) << 10;

@@ -29,7 +29,7 @@ struct alignas(16) KeyTile {
   }
 };
 
-// As what an AttentionPart multiplies rows of T and codes.
+// The type as which an AttentionPart multiplies rows of T by codes.
 template <class T, class Code, PartShape S>
 using PartProduct = Select<sizeof(Code) == 1 && !S.has_key_scales, f16, T>;
 template <class A, class B>
@@ -44,10 +44,14 @@ struct PartStage {
   float scales[S.has_key_scales ? 2 * S.keys() : 4];  // of keys, then of values
 };
 
+// The lanes' registers of mma's A.
+template <PartShape S>
+using QueryRows = Vec4<uint32_t>[S.row_tiles][S.head_dim / 16][kWarpSize];
+
 template <class Code, PartShape S>
 struct PartShared {
-  // The lanes' registers of mma's A: of the queries, and of the weights of a warp's keys.
-  Vec4<uint32_t> query[S.row_tiles][S.head_dim / 16][kWarpSize];
+  QueryRows<S> query;
+  // Registers likewise, of the weights of a warp's keys.
   Vec4<uint32_t> weights[S.row_tiles][S.warps][kWarpSize];
   alignas(16) float top[S.rows()][S.warps];
   float sum[S.warps][S.rows()];

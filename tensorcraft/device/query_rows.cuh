@@ -7,9 +7,6 @@
 // registers of mma's A: lane l has elements of rows l / 4 and l / 4 + 8 of each 16.
 namespace tensorcraft {
 
-template <PartShape S>
-using QueryRows = Vec4<uint32_t>[S.row_tiles][S.head_dim / 16][kWarpSize];
-
 // Starts the block's copies. row_of(r): address of row r's query, null if there is none.
 template <class T, PartShape S, class RowOf>
 TC_DEVICE void copy_queries(QueryRows<S>& rows, const RowOf& row_of) {

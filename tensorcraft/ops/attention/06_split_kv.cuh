@@ -28,11 +28,9 @@ struct SplitKv {
     constexpr PartShape kShape{.row_tiles = C.block_m / kTileRows,
                                .warps = C.threads / 32,
                                .stages = C.stages,
-                               .blocks = 0,
                                .head_dim = C.head_dim,
                                .value_dim = C.value_dim,
-                               .has_softcap = C.options >= kSoftcap,
-                               .has_key_scales = false};
+                               .has_softcap = C.options >= kSoftcap};
     const int key_heads = p.heads / p.group, tiles = div_ceil(p.group * p.seq_q, C.block_m);
     const SplitBlock block(int(blockIdx.x), p.v_dim / C.value_dim, key_parts(p).runs(), tiles,
                            key_heads);

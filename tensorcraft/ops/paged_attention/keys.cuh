@@ -10,7 +10,6 @@ template <Config C>
 inline constexpr PartShape kShape{.row_tiles = C.row_tiles,
                                   .warps = C.threads / 32,
                                   .stages = C.stages,
-                                  .blocks = 0,
                                   .head_dim = C.head_dim,
                                   .value_dim = C.value_dim,
                                   .has_softcap = C.has_softcap != 0,
@@ -37,8 +36,8 @@ struct PagedKeys {
         value_scales(of.p.v.scale),
         key_scale_row(of.p.k.scale_row),
         value_scale_row(of.p.v.scale_row),
-        key_scale(of.scale(of.p.k, 0, 0)),
-        value_scale(of.scale(of.p.v, 0, 0)) {}
+        key_scale(of.scale_of_all(of.p.k)),
+        value_scale(of.scale_of_all(of.p.v)) {}
 
   TC_DEVICE StepPlace look_up(int j) const {
     const int64_t block = pages.block_of(j);
