@@ -7,16 +7,17 @@ usage: check_budgets.py [ROOT]
 
 import re
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
+
+import control_path
+from sources import CPP, code_of, files
 
 VARIABLES = {
     "TENSORCRAFT_" + name
     for name in ("ALLOW_TF32", "CACHE_DIR", "CONFIG", "DEVICE", "LOG", "NVRTC", "STATUS", "TRACE")
 }
-CPP = (".cpp", ".hpp", ".h", ".cuh", ".cu")
 HEADERS = (".hpp", ".h", ".cuh")
 PRIVATE_HEADERS = "tensorcraft/op/host/onednn"  # CMakeLists.txt leaves these out of the installed set
 MEDIAN_LINES = 150
@@ -46,6 +47,8 @@ MAX_FILES_OF_AN_OPERATOR = 3
 MAX_FILES_OF_A_RUNG = 3
 # What the smallest operators may cost, folder and launcher without README.
 LINES_OF_OPERATORS = {"l2_normalize": 500, "masked_mean": 350}
+# What scripts/control_path.py counts of a call: files from Python to the kernel, returns of the choice's parameter.
+CONTROL_PATHS = {"softmax": (11, 0), "gemm persistent": (23, 19)}
 NAMING_PLACES = re.compile(r"(tensorcraft|bindings|python|cli|bench|cmake|scripts)/|(.*/)?CMakeLists\.txt$")
 GENERIC_PLACES = re.compile(r"(tensorcraft|bindings|cli|scripts)/")  # bench/ has peers, python/ the methods of Tensor
 WRITTEN = re.compile(r"scripts/\w+\.py writes this")
@@ -90,30 +93,6 @@ RULES = [
     Rule(r"\b(ctypes|cffi|cudart)\b|libcuda|\bcu(da)?[A-Z]\w*\(", r"python/tensorcraft/", "Python calls no CUDA API itself"),
     Rule(r"D?TC_HAS_\w+", r"(.*/)?(CMakeLists\.txt|CMakePresets\.json|.*\.cmake)$", "feature macros are no build settings"),
 ]  # fmt: skip
-
-
-def files(root):
-    """Every file of the tree that git knows or would add; without git, every file outside build folders."""
-    if (root / ".git").exists():
-        listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                                cwd=root, capture_output=True, check=True, text=True)  # fmt: skip
-        names = [name for name in listed.stdout.split("\0") if name and (root / name).is_file()]
-    else:
-        names = [p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()]
-        names = [n for n in names if not re.match(r"(build|dist|\.venv|\.cache)/|.*__pycache__/", n)]
-    for name in sorted(names):
-        try:
-            yield name, (root / name).read_text()
-        except UnicodeDecodeError:
-            continue  # no text
-
-
-def code_of(name, text):
-    """C++ without comments, each replaced by its line ends so that line numbers hold."""
-    if not name.endswith(CPP):
-        return text
-    token = re.compile(r'R"\w*\((?:.|\n)*?\)\w*"|"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*(?:.|\n)*?\*/')
-    return token.sub(lambda m: "\n" * m[0].count("\n") if m[0].startswith("/") else m[0], text)
 
 
 def limit_of(name):
@@ -273,6 +252,19 @@ def operator_size_problems(tree):
             yield f"tensorcraft/ops/{op}: {lines} lines with its launcher, at most {limit}"
 
 
+def control_problems(tree):
+    for call, (most_files, most_returns) in CONTROL_PATHS.items() if control_path.START in tree else ():
+        try:
+            files_of, at = control_path.path(tree, *control_path.CALLS[call]), control_path.stays(tree, *control_path.CALLS[call])
+        except LookupError as error:
+            yield f"scripts/control_path.py: {call}: {error.args[0]}"
+            continue
+        if len(files_of) > most_files:
+            yield f"{call}: {len(files_of)} files from Python to its kernel, at most {most_files}: {', '.join(files_of)}"
+        if control_path.returns(at) > most_returns:
+            yield f"{call}: the choice's parameter returns {control_path.returns(at)} times, at most {most_returns}: {', '.join(at)}"
+
+
 def problems(root):
     tree = dict(files(Path(root)))
     for check in (
@@ -284,6 +276,7 @@ def problems(root):
         operator_problems,
         rung_problems,
         operator_size_problems,
+        control_problems,
         figure_problems,
     ):
         yield from check(tree)
