@@ -206,3 +206,43 @@ def test_the_smallest_operators_stay_small(tree):
     write(tree, "tensorcraft/kernels/masked_mean.cuh", LICENCE + "\n" * 150)
     (found,) = check_budgets.problems(tree)
     assert found == "tensorcraft/ops/masked_mean: 351 lines with its launcher, at most 350"
+
+
+@pytest.mark.parametrize(
+    "layer, path",
+    [
+        ("tensorcraft", "tensorcraft/tensorcraft.hpp"),
+        ("tensorcraft/sparse", "tensorcraft/sparse/b.hpp"),
+        ("tensorcraft/ops", "tensorcraft/ops/pad/params.h"),
+        ("bindings", "bindings/python/b.hpp"),
+        ("scripts", "scripts/b.sh"),
+        ("cmake", "cmake/b.cmake"),
+    ],
+)
+def test_a_layer_that_outgrows_its_ceiling_is_found(tree, monkeypatch, layer, path):
+    write(tree, path, LICENCE + "\n" * 20)
+    write(tree, path.replace("/b.", "/c."), LICENCE + "\n" * 20)
+    lines = check_budgets.lines_of_layers(dict(check_budgets.files(tree)))[layer]
+    monkeypatch.setitem(check_budgets.LINES_OF_LAYERS, layer, lines)
+    assert list(check_budgets.problems(tree)) == []
+    monkeypatch.setitem(check_budgets.LINES_OF_LAYERS, layer, lines - 1)
+    (found,) = check_budgets.problems(tree)
+    assert found.startswith(f"{layer}: {lines} lines of source, at most {lines - 1}: cut some")
+
+
+def test_data_and_documents_count_for_no_layer(tree, monkeypatch):
+    monkeypatch.setitem(check_budgets.LINES_OF_LAYERS, "benchmarks", 0)
+    write(tree, "benchmarks/results/a.json", "{}\n")
+    write(tree, "benchmarks/README.md", "# Benchmarks\n")
+    assert list(check_budgets.problems(tree)) == []
+
+
+def test_a_layer_without_a_ceiling_is_found(tree):
+    write(tree, "extras/b.hpp", LICENCE)
+    (found,) = check_budgets.problems(tree)
+    assert found.startswith("extras: 1 lines of source, at most 0")
+
+
+def test_every_ceiling_is_of_a_layer_that_there_is():
+    tree = dict(check_budgets.files(Path(__file__).parents[2]))
+    assert check_budgets.LINES_OF_LAYERS.keys() == check_budgets.lines_of_layers(tree).keys()
