@@ -3,8 +3,10 @@
 
 | region | holds |
 | --- | --- |
-| `results: gemm` | what was measured of gemm, and its ladders |
-| `results: file NAME...` | files of benchmarks/results/, without operators whose README shows them |
+| `results: operators` | what was measured of each operator whose README has `results: short`, and its ladders |
+| `results: short gemm` | how gemm stands with each dtype, and where its cases are |
+| `results: gemm` | that of gemm alone |
+| `results: file NAME...` | files of benchmarks/results/, without those operators |
 | `results: files` | each file, and whether `tensorcraft report` reads it |
 | `results: summary` | one row an operator: of its roof, of the fastest peer, cases lost, why |
 | `results: ladder gemm` | every rung of a ladder, in turn |
@@ -31,7 +33,8 @@ CASE = ("op", "case", "shape", "dtype", "options", "cache")  # rows that agree i
 PEERS = ["copy", "cublas", "cublaslt", "cublaslt+kernel", "cudnn", "cusparse", "torch", "torch.compile", "numpy"]
 
 
-APPENDIX_ONLY = {"compile.json"}  # no README shows it
+APPENDIX_ONLY = {"compile.json"}  # of no operator
+CASES = "docs/performance/operators.md"  # every case of every operator
 # Under a profiler a call takes a time of its own: its counters count, `bench` has its time.
 COUNTED, PROFILED = "of DRAM peak %", {"us", "GB/s"}
 
@@ -272,18 +275,29 @@ def sections(found, name="", elsewhere=()):
     return lines or ["Nothing is measured yet.", ""]
 
 
+def shown_operators(root):
+    """The operators whose README has `results: short`, in the order of their folders."""
+    pages = sorted(root.glob("tensorcraft/ops/*/README.md"))
+    return [op for page in pages for op in re.findall(r"<!-- results: short (\w+) -->", page.read_text())]
+
+
+def operators_lines(found, root):
+    lines = []
+    for op in shown_operators(root):
+        lines += [f"## {op}", "", *sections(found, op)]
+    return lines
+
+
 def file_lines(found, names, root):
-    """Files without what READMEs of operators show of them."""
-    readmes = {p: p.read_text() for p in sorted(root.glob("tensorcraft/ops/*/README.md"))}
-    homes = {op: p for p, text in readmes.items() for op in re.findall(r"<!-- results: (\w+) -->", text)}
-    homes = {} if APPENDIX_ONLY >= set(names) else homes
+    """Files without what the page of every case has of them."""
+    elsewhere = [] if APPENDIX_ONLY >= set(names) else shown_operators(root)
     files = {name: found[name] for name in names if name in found}
     if not files:
         return ["Nothing is measured yet.", ""]
     named = [r.get("op") or r.get("name", "").split(" ")[0] for d in files.values() for r in d.get("rows", [])]
-    there = [op for op in dict.fromkeys(named) if op in homes]
+    there = [op for op in dict.fromkeys(named) if op in elsewhere]
     lines = sections(files, elsewhere=there) if set(named) - set(there) else []
-    links = ", ".join(f"[{op}](../../{homes[op].relative_to(root).as_posix()}#measured)" for op in sorted(there))
+    links = ", ".join(f"[{op}]({CASES.rsplit('/', 1)[1]}#{op})" for op in sorted(there))
     return lines + ([f"With their operators: {links}.", ""] if there else [])
 
 
@@ -344,6 +358,24 @@ def standings(found):
                 yield standing(f"{op} {dtype}", [c for c, _ in cases if precision(c.first) == dtype])
         else:
             yield standing(op, [c for c, _ in cases])
+
+
+def short_lines(found, op):
+    """A row for each dtype, with the case that is furthest behind its fastest peer."""
+    link = f"[Every case](../../../{CASES}#{op})."
+    measured = [(c, d["machine"]["gpu"]) for d in found.values() if d.get("schema") == 1 for c in cases_of(d, op)]
+    rows = []
+    for dtype in dict.fromkeys(precision(c.first) for c, _ in measured):
+        of = standing(dtype, [c for c, _ in measured if precision(c.first) == dtype])
+        row = {"dtype": dtype} | {name: text for name, text in of.row({}).items() if name not in ("operator", "why")}
+        behind = min((c for c in of.cases if c.slower_than), key=lambda c: min(c.ratios[p] for p in c.slower_than), default=None)
+        at = " ".join([short_case(behind.first), f"({', '.join(behind.slower_than)})"]) if behind else ""
+        rows += [row | {"furthest behind": at}] if of.roofs or of.rivals else []
+    if not rows:
+        return [link, ""]
+    gpus = ", ".join(dict.fromkeys(plain(gpu) for _, gpu in measured))
+    head = f"On {gpus}: geometric means, the least in brackets; above 1 ours is faster. {link}"
+    return [head, "", *tables_of(rows, plain), ""]
 
 
 def host_standings(found):
@@ -439,20 +471,16 @@ def files_lines(found):
 def table(argument, folder=RESULTS, root=regions.ROOT):
     found = documents(folder)
     kind, _, rest = argument.partition(" ")
-    if kind == "file":
-        lines = file_lines(found, rest.split(), root)
-    elif kind == "summary":
-        lines = summary_lines(found, json.loads(REASONS.read_text()))
-    elif kind == "files":
-        lines = files_lines(found)
-    elif kind == "ladder":
-        lines = ladder_lines(found, rest)
-    elif kind == "fusion":
-        lines = fusion_lines(found)
-    elif kind == "counters":
-        lines = counters_lines(found, rest.split())
-    elif kind == "lost":
-        lines = lost_lines(found, rest)
-    else:
-        lines = sections(found, argument)
+    kinds = {
+        "operators": lambda: operators_lines(found, root),
+        "short": lambda: short_lines(found, rest),
+        "file": lambda: file_lines(found, rest.split(), root),
+        "files": lambda: files_lines(found),
+        "summary": lambda: summary_lines(found, json.loads(REASONS.read_text())),
+        "ladder": lambda: ladder_lines(found, rest),
+        "fusion": lambda: fusion_lines(found),
+        "counters": lambda: counters_lines(found, rest.split()),
+        "lost": lambda: lost_lines(found, rest),
+    }
+    lines = kinds.get(kind, lambda: sections(found, argument))()
     return "\n".join(lines) + "\n"

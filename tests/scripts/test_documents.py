@@ -424,11 +424,11 @@ def test_a_case_is_named_as_one_writes_it(row, words):
 def test_an_appendix_leaves_out_what_an_operator_shows(tmp_path):
     readme = tmp_path / "tensorcraft" / "ops" / "softmax" / "README.md"
     readme.parent.mkdir(parents=True)
-    readme.write_text("<!-- results: softmax -->\n<!-- /results -->\n")
+    readme.write_text("<!-- results: short softmax -->\n<!-- /results -->\n")
     (tmp_path / "a.json").write_text(MADE_UP.read_text())
     text = results_table.table("file a.json", tmp_path, tmp_path)
     assert "| softmax |" not in text and "| gemm |" in text
-    assert "With their operators: [softmax](../../tensorcraft/ops/softmax/README.md#measured)." in text
+    assert "With their operators: [softmax](operators.md#softmax)." in text
 
 
 def test_the_operator_table_has_one_row_a_group():
