@@ -164,5 +164,9 @@ def write(path: str, title: str, rows: list[dict[str, Any]], **facts: Any) -> No
     document = {"title": title, "machine": machine(), **facts, "rows": rows}
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_text(text_of(document))
+    show(rows)
+
+
+def show(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         print("  ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items()))

@@ -55,8 +55,8 @@ LINES_OF_LAYERS = {
     "tensorcraft": 200, "tensorcraft/core": 3700, "tensorcraft/cuda": 3800, "tensorcraft/runtime": 8900, "tensorcraft/jit": 5700,
     "tensorcraft/op": 11800, "tensorcraft/ops": 50700, "tensorcraft/sparse": 600, "tensorcraft/packed": 600,
     "tensorcraft/diagnose": 2600, "tensorcraft/kernels": 3500, "tensorcraft/device": 8700, "tensorcraft/simt": 5000,
-    "bindings": 7200, "python": 6200, "cli": 3300, "bench": 3000, "benchmarks": 7300, "cmake": 600, "examples": 4400,
-    "scripts": 3600, "tests": 83300,
+    "bindings": 7200, "python": 6200, "cli": 3300, "bench": 3000, "benchmarks": 7200, "cmake": 600, "examples": 4400,
+    "scripts": 3600, "tests": 83400,
 }  # fmt: skip
 SOURCE = re.compile(r".*\.(cpp|hpp|h|cuh|cu|py|pyi|sh|cmake)|(.*/)?CMakeLists\.txt")
 # What scripts/control_path.py counts of a call: files from Python to the kernel, returns of the choice's parameter.

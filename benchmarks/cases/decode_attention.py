@@ -1,29 +1,22 @@
-"""Decode over pages and append on a GPU: paged_attention beside torch's attention over the same keys in order, append_kv
-beside a copy of what it moves. Prints a table and, given FILE, writes the figures there.
-
-usage: decode_figures.py [FILE]    where Python finds the built package
-"""
+"""Decode over pages and append: paged_attention beside torch's attention over the same keys in order, append_kv beside a
+copy of what it moves."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import torch
-from timing import interleaved_gpu, write
+from figures import Row, beside, random
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 import tensorcraft as tc
 
+TITLE, REPEATS = "decode over pages, append", 50
 HEADS, HEADS_K, DIM, BLOCK = 64, 8, 128, 16
 REQUESTS = [(1, 8192), (16, 4096), (64, 4096), (128, 8192)]  # batch, keys of each
 TOKENS = 8192
 BACKENDS = {"torch cudnn": SDPBackend.CUDNN_ATTENTION, "torch flash": SDPBackend.FLASH_ATTENTION}
-
-
-def random(*shape: int) -> torch.Tensor:
-    return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
 
 
 def contiguous(cache: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
@@ -39,7 +32,7 @@ def peer(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, backend: SDPBackend)
     return call
 
 
-def decode(batch: int, keys: int) -> dict[str, Any]:
+def decode(batch: int, keys: int, repeats: int) -> Row:
     blocks = batch * keys // BLOCK
     k, v, q = random(blocks, BLOCK, HEADS_K, DIM), random(blocks, BLOCK, HEADS_K, DIM), random(batch, HEADS, DIM)
     table = torch.randperm(blocks, device="cuda", dtype=torch.int32).reshape(batch, -1)
@@ -55,16 +48,10 @@ def decode(batch: int, keys: int) -> dict[str, Any]:
             candidates[name] = call
         except RuntimeError as error:  # a backend that does not take the call
             print(f"{name}: {str(error).splitlines()[0]}")
-    times = interleaved_gpu(candidates)
-    gigabytes = 2 * k.numel() * k.element_size() / 1e9
-    ours = times["paged"]["median_ms"]
-    return {
-        "case": f"decode {batch} x {keys}", "us": ours * 1e3, "GB/s": gigabytes / ours * 1e3,
-        **{f"of {name}": times[name]["median_ms"] / ours for name in candidates if name != "paged"},
-    }  # fmt: skip
+    return {"case": f"decode {batch} x {keys}"} | beside(candidates, 2 * k.numel() * k.element_size(), repeats)
 
 
-def append(rotates: bool) -> dict[str, Any]:
+def append(rotates: bool, repeats: int) -> Row:
     cache = [random(TOKENS // BLOCK, BLOCK, HEADS_K, DIM) for _ in range(2)]
     k, v, q = random(TOKENS, HEADS_K, DIM), random(TOKENS, HEADS_K, DIM), random(TOKENS, HEADS, DIM)
     slots = torch.randperm(TOKENS, device="cuda", dtype=torch.int32)
@@ -84,23 +71,8 @@ def append(rotates: bool) -> dict[str, Any]:
     }
     if rotates:
         candidates["two calls"] = apart
-    times = interleaved_gpu(candidates)
-    ours = times["append"]["median_ms"]
-    return {
-        "case": "rope and append" if rotates else "append", "us": ours * 1e3,
-        **{f"of {name}": times[name]["median_ms"] / ours for name in candidates if name != "append"},
-    }  # fmt: skip
+    return {"case": "rope and append" if rotates else "append"} | beside(candidates, repeats=repeats)
 
 
-def main() -> None:
-    rows = [*(decode(*request) for request in REQUESTS), append(False), append(True)]
-    for row in rows:
-        print(
-            ", ".join(f"{name} {value:.4g}" if isinstance(value, float) else str(value) for name, value in row.items())
-        )
-    if len(sys.argv) > 1:
-        write(sys.argv[1], "decode over pages, append", rows)
-
-
-if __name__ == "__main__":
-    main()
+def rows(repeats: int) -> list[Row]:
+    return [*(decode(*request, repeats) for request in REQUESTS), append(False, repeats), append(True, repeats)]

@@ -1,24 +1,17 @@
-"""Times depthwise_separable_conv2d on a GPU beside depthwise_conv2d with conv2d, torch's two calls, and a copy of the bytes.
-
-    python benchmarks/separable_figures.py FOLDER [--repeats 30]
-
-Writes FOLDER/separable_convolution.json. Needs torch.
-"""
+"""depthwise_separable_conv2d beside depthwise_conv2d with conv2d, torch's two calls, and a copy of the bytes."""
 
 from __future__ import annotations
 
-import argparse
-import itertools
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from convolution_figures import Shape, text_of
+from figures import Call, Row, Shape, in_turn, shape_text
 from peer_calls import torch_calls
-from timing import gpu_timer, micro_summary, write
 
 import tensorcraft as tc
 
+TITLE, REPEATS = "depthwise and pointwise convolution in one call and in two", 30
+TIMING = "CUDA events around a graph of 16 calls, images rotated past the cache, candidates in turn, medians"
 SETS = 4  # of images, so that none is in a cache
 BESIDE = "two calls"
 ONE = "one call"
@@ -32,7 +25,7 @@ LAYERS: list[tuple[Shape, int]] = [
 ]
 
 
-def candidates(x_shape: Shape, filters: int) -> dict[str, Callable[[int], Any]]:
+def candidates(x_shape: Shape, filters: int) -> dict[str, Call]:
     made = torch.Generator("cuda").manual_seed(1)
 
     def random(*shape: int) -> Any:
@@ -67,7 +60,7 @@ def candidates(x_shape: Shape, filters: int) -> dict[str, Callable[[int], Any]]:
     for found in (one(0), two(0)):
         difference = (torch.from_dlpack(found).float() - expected).abs().max() / expected.abs().max()
         if not difference < 0.02:
-            raise SystemExit(f"{text_of(x_shape)}: off by {difference} of the largest value")
+            raise SystemExit(f"{shape_text(x_shape)}: off by {difference} of the largest value")
     return {
         ONE: one,
         BESIDE: two,
@@ -77,34 +70,17 @@ def candidates(x_shape: Shape, filters: int) -> dict[str, Callable[[int], Any]]:
     }
 
 
-def rows(repeats: int) -> list[dict[str, Any]]:
+def facts(repeats: int) -> Row:
+    return {"timing": TIMING}
+
+
+def rows(repeats: int) -> list[Row]:
     found = []
     for x_shape, filters in LAYERS:
-        timers, times = {}, {}
         with torch.inference_mode():
-            for name, call in candidates(x_shape, filters).items():
-                call(0)
-                timers[name], times[name] = gpu_timer(call, itertools.cycle(range(SETS)), SETS, True), []
-            for _ in range(repeats):
-                for name, once in timers.items():
-                    times[name].append(once())
-        of = {name: micro_summary(values) for name, values in times.items()}
+            of = in_turn(candidates(x_shape, filters), SETS, repeats, graph=True)
         for name, figures in of.items():
             us = figures["median_us"]
-            row = {"name": "depthwise_separable_conv2d bfloat16", "x": text_of(x_shape), "filters": filters, "by": name}
+            row = {"name": "depthwise_separable_conv2d bfloat16", "x": shape_text(x_shape), "filters": filters, "by": name}
             found.append(row | {"us": us, f"times as fast as {BESIDE}": of[BESIDE]["median_us"] / us})
     return found
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder")
-    parser.add_argument("--repeats", type=int, default=30)
-    given = parser.parse_args()
-    timing = "CUDA events around a graph of 16 calls, images rotated past the cache, candidates in turn, medians"
-    title = "depthwise and pointwise convolution in one call and in two"
-    write(f"{given.folder}/separable_convolution.json", title, rows(given.repeats), timing=timing)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,29 +1,22 @@
-"""Attention with options on a GPU: TFLOPS of what a query sees, beside the same call without the option in the same run.
-Prints a table and, given FILE, writes the figures there.
-
-usage: attention_options.py [FILE]    where Python finds the built package
-"""
+"""Attention with options: TFLOPS of what a query sees, beside the same call without the option in the same run."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import torch
-from timing import interleaved_gpu, write
+from figures import Row, random
+from timing import interleaved_gpu
 
 import tensorcraft as tc
 
+TITLE, REPEATS = "attention with options", 50
 TOKENS, HEADS, DIM = 16384, 16, 128
 WINDOW = 1024  # keys that a query sees
 LENGTHS = {  # of the requests of a ragged batch, TOKENS in all
     "ragged, 8 of 61 to 4993": [61, 4993, 350, 2311, 1029, 3900, 1777, 1963],
     "ragged, 16 of 1 to 2050": [1, 2050, 512, 1500, 333, 1024, 2000, 777, 64, 1999, 1300, 850, 1025, 129, 1810, 1010],
 }
-
-
-def random(*shape: int) -> torch.Tensor:
-    return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
 
 
 def pairs(queries: int, causal: bool) -> int:
@@ -63,9 +56,9 @@ def calls(causal: bool) -> dict[str, tuple[Any, int, str]]:
     return found
 
 
-def figures(causal: bool) -> list[dict[str, Any]]:
+def figures(causal: bool, repeats: int) -> list[Row]:
     found = calls(causal)
-    times = interleaved_gpu({name: call for name, (call, _, _) in found.items()})
+    times = interleaved_gpu({name: call for name, (call, _, _) in found.items()}, repeats)
     tflops = {name: 4e-9 * HEADS * DIM * seen / times[name]["median_ms"] for name, (_, seen, _) in found.items()}
     return [
         {
@@ -76,15 +69,5 @@ def figures(causal: bool) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def main() -> None:
-    rows = [*figures(False), *figures(True)]
-    for row in rows:
-        print(
-            ", ".join(f"{name} {value:.4g}" if isinstance(value, float) else str(value) for name, value in row.items())
-        )
-    if len(sys.argv) > 1:
-        write(sys.argv[1], "attention with options", rows)
-
-
-if __name__ == "__main__":
-    main()
+def rows(repeats: int) -> list[Row]:
+    return [*figures(False, repeats), *figures(True, repeats)]
