@@ -29,6 +29,7 @@ ELEMENT_BYTES = {"bf16": 2, "fp8": 1, "int8": 1}
 SCALES = {"fp8": (0.5, 1.0), "int8": (1 / 32, 1 / 32)}
 ROTATED_BYTES = 300e6  # several times the last cache
 MOST_SETS = 256
+MOST_CHECKED = 16  # queries of a request
 QUANTIZED_FROM = 128 << 20  # bytes of bf16 keys and values
 WARM_UP_SECONDS = 0.1
 LARGEST_ERROR = 2e-2  # of the largest value of the reference
@@ -57,6 +58,7 @@ class Case(NamedTuple):
     heads_k: int
     queries: int = 1
     cache: str = "bf16"
+    window: int = 0  # keys that a query sees, its own included; 0: all
 
     @classmethod
     def parse(cls, text: str) -> Case:
@@ -71,7 +73,8 @@ class Case(NamedTuple):
     def name(self) -> str:
         keys = str(self.keys) if self.keys < 1000 else f"{self.keys // 1000}k"
         queries = f", {self.queries} queries" if self.queries > 1 else ""
-        return f"b{self.batch} {keys} {self.heads}/{self.heads_k}{queries}"
+        window = f", window {self.window}" if self.window else ""
+        return f"b{self.batch} {keys} {self.heads}/{self.heads_k}{queries}{window}"
 
     @property
     def pages(self) -> int:
@@ -127,16 +130,19 @@ class Inputs:
         return cache.view(torch.uint8)[self.table[request]].view(cache.dtype).flatten(-4, -3)
 
     def reference(self) -> Any:
-        """The last request of the first set in float64: (queries, heads, head_dim)."""
+        """The last queries of the last request of the first set in float64: (queries, heads, head_dim)."""
         import torch
 
         case, (k_scale, v_scale) = self.case, SCALES.get(self.case.cache, (1.0, 1.0))
+        queries = min(case.queries, MOST_CHECKED)
         k, v = (self.in_order(cache, -1).double() for cache in self.caches[0])
-        q = self.q[0][-1].double().view(case.queries, case.heads_k, -1, DIM)
+        q = self.q[0][-1, -queries:].double().view(queries, case.heads_k, -1, DIM)
         scores = torch.einsum("qhgd,khd->hgqk", q, k) * (k_scale * DIM**-0.5)
-        hidden = torch.ones(case.queries, case.keys, dtype=torch.bool, device="cuda").triu(case.keys - case.queries + 1)
-        weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
-        return torch.einsum("hgqk,khd->qhgd", weights, v).reshape(case.queries, case.heads, DIM) * v_scale
+        seen = torch.ones(queries, case.keys, dtype=torch.bool, device="cuda").tril(case.keys - queries)
+        if case.window:
+            seen = seen.triu(case.keys - queries - case.window + 1)
+        weights = scores.masked_fill(~seen, -math.inf).softmax(-1)
+        return torch.einsum("hgqk,khd->qhgd", weights, v).reshape(queries, case.heads, DIM) * v_scale
 
 
 def codes(shape: tuple[int, ...], cache: str) -> Any:
@@ -151,6 +157,12 @@ def codes(shape: tuple[int, ...], cache: str) -> Any:
 # ---- candidates: each makes a call ----
 
 
+def options_of(inputs: Inputs) -> dict[str, Any]:
+    options: dict[str, Any] = {"block_tables": inputs.table, "lengths": inputs.lengths}
+    options |= dict(zip(("k_scale", "v_scale"), inputs.scales, strict=False))
+    return options | ({"window": (inputs.case.window - 1, 0)} if inputs.case.window else {})
+
+
 def paged(inputs: Inputs) -> Call:
     import torch
 
@@ -159,8 +171,7 @@ def paged(inputs: Inputs) -> Call:
     one = inputs.case.queries == 1
     queries = [q.squeeze(1) if one else q for q in inputs.q]
     outs = [torch.empty_like(q) for q in queries]
-    options: dict[str, Any] = {"block_tables": inputs.table, "lengths": inputs.lengths}
-    options |= dict(zip(("k_scale", "v_scale"), inputs.scales, strict=False))
+    options = options_of(inputs)
 
     def call(i: int) -> Any:
         tc.paged_attention(queries[i], *inputs.caches[i], out=outs[i], **options)
@@ -174,11 +185,7 @@ def variant(inputs: Inputs) -> str:
     import tensorcraft as tc
 
     q = inputs.q[0].squeeze(1) if inputs.case.queries == 1 else inputs.q[0]
-    options = dict(zip(("k_scale", "v_scale"), inputs.scales, strict=False))
-    found = tc.explain(
-        "paged_attention", q, *inputs.caches[0], block_tables=inputs.table, lengths=inputs.lengths, **options
-    )
-    return str(found.variant)
+    return str(tc.explain("paged_attention", q, *inputs.caches[0], **options_of(inputs)).variant)
 
 
 def contiguous_arrays(inputs: Inputs) -> list[tuple[Any, Any, Any]]:
@@ -189,15 +196,16 @@ def contiguous_arrays(inputs: Inputs) -> list[tuple[Any, Any, Any]]:
     ]
 
 
-def contiguous(arrays: list[tuple[Any, Any, Any]]) -> Call:
+def contiguous(arrays: list[tuple[Any, Any, Any]], window: int = 0) -> Call:
     import torch
 
     import tensorcraft as tc
 
     outs = [torch.empty_like(q) for q, _, _ in arrays]
+    options = {"window": (window - 1, 0)} if window else {}
 
     def call(i: int) -> Any:
-        tc.attention(*arrays[i], causal=outs[i].shape[2] > 1, out=outs[i])
+        tc.attention(*arrays[i], causal=outs[i].shape[2] > 1, out=outs[i], **options)
         return outs[i].transpose(1, 2)
 
     return call
@@ -214,7 +222,7 @@ def cudnn(arrays: list[tuple[Any, Any, Any]]) -> Call:
     return call
 
 
-def flashinfer_call(inputs: Inputs) -> Call:
+def flashinfer_call(inputs: Inputs, backend: str = "fa2") -> Call:
     import flashinfer
     import torch
 
@@ -228,8 +236,8 @@ def flashinfer_call(inputs: Inputs) -> Call:
         wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(workspace, "NHD", use_tensor_cores=True, backend="fa2")
         wrapper.plan(*of_pages, **dtypes)
     else:
-        wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(workspace, "NHD", backend="fa2")
-        wrapper.plan(ends * case.queries, *of_pages, causal=True, **dtypes)
+        wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(workspace, "NHD", backend=backend)
+        wrapper.plan(ends * case.queries, *of_pages, causal=True, window_left=case.window - 1, **dtypes)
     queries = [q.flatten(0, 1) for q in inputs.q]
     outs = [torch.empty_like(q) for q in queries]
     scales = dict(zip(("k_scale", "v_scale"), SCALES.get(case.cache, ()), strict=False))
@@ -283,7 +291,7 @@ def makers(inputs: Inputs, peers: tuple[str, ...]) -> dict[str, Callable[[], Cal
 
 def checked(make: Callable[[], Call], wanted: Any) -> Call:
     call = make()
-    error = float((call(0)[-1].double() - wanted).abs().max() / wanted.abs().max())
+    error = float((call(0)[-1, -len(wanted) :].double() - wanted).abs().max() / wanted.abs().max())
     if not error <= LARGEST_ERROR:  # a NaN is wrong too
         raise ValueError(f"wrong by {error:.3g} of the largest value")
     return call
@@ -308,17 +316,20 @@ def in_turn(calls: dict[str, Call], sets: int, rounds: int, notes: dict[str, str
     return {name: statistics.median(values) for name, values in samples.items()}
 
 
-def measure(case: Case, peers: tuple[str, ...], rounds: int) -> dict[str, Any]:
+def measure(
+    case: Case, candidates: Callable[[Inputs], dict[str, Callable[[], Call]]], rounds: int
+) -> tuple[str, dict[str, float], dict[str, str]]:
+    """Our variant, the microseconds of each candidate that holds, and why the others do not."""
     inputs, notes = Inputs(case), {}
     wanted, calls = inputs.reference(), {}
-    for name, make in makers(inputs, peers).items():
+    for name, make in candidates(inputs).items():
         try:
             calls[name] = checked(make, wanted)
         except Exception as error:  # noqa: BLE001  the row says it, and the others go on
             notes[name] = failure(error)
     calls[COPY] = copy(case)
     calls[COPY](0)
-    return row_of(case, variant(inputs), in_turn(calls, case.sets, rounds, notes), notes)
+    return variant(inputs), in_turn(calls, case.sets, rounds, notes), notes
 
 
 def row_of(case: Case, variant: str, us: dict[str, float], notes: dict[str, str]) -> dict[str, Any]:
@@ -333,8 +344,8 @@ def row_of(case: Case, variant: str, us: dict[str, float], notes: dict[str, str]
     return row | {"bytes read": case.read_bytes, "TB/s": rate, "notes": notes}
 
 
-def pick(only: str) -> list[Case]:
-    return [case for case in CASES if only in f"{case.name} {case.cache}"]
+def pick(only: str, cases: list[Case] | None = None) -> list[Case]:
+    return [case for case in cases or CASES if only in f"{case.name} {case.cache}"]
 
 
 def in_words(row: dict[str, Any]) -> str:
@@ -342,14 +353,14 @@ def in_words(row: dict[str, Any]) -> str:
     return "  ".join(f"{key}={value}" for key, value in parts.items() if value not in ("n/a", {}))
 
 
-def found_peers(cases: list[Case]) -> tuple[dict[str, str], dict[str, str]]:
+def found_peers(compile_flashinfer: Callable[[], str]) -> tuple[dict[str, str], dict[str, str]]:
     """The versions of those that are there, and why the others are not."""
     import torch
 
     versions: dict[str, str] = {}
     unavailable: dict[str, str] = {}
     try:
-        versions[FLASHINFER] = compile_flashinfer({case.cache for case in cases})
+        versions[FLASHINFER] = compile_flashinfer()
     except Exception as error:  # noqa: BLE001  the file says it
         unavailable[FLASHINFER] = failure(error)
     if torch.backends.cudnn.is_available():
@@ -359,16 +370,39 @@ def found_peers(cases: list[Case]) -> tuple[dict[str, str], dict[str, str]]:
     return versions, unavailable
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def write_rows(
+    out: Path, document: dict[str, Any], cases: list[Case], row_of_case: Callable[[Case], dict[str, Any]]
+) -> None:
+    """Writes the file after each row, and ends the script with 1 if ours failed in one."""
+    import torch
+
+    rows = document["rows"] = []
+    for case in cases:
+        rows.append(row_of_case(case))
+        out.write_text(text_of(document))
+        print(in_words(rows[-1]), flush=True)
+        torch.cuda.empty_cache()
+    failed = [f"{row['case']} {row['cache']}: {row['notes'][OURS]}" for row in rows if OURS in row["notes"]]
+    sys.exit("\n".join(failed) if failed else 0)
+
+
+def arguments(description: str, all_cases: list[Case]) -> tuple[argparse.Namespace, list[Case]]:
+    """Those of the command, and the cases that they name."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", default="", help='rows whose shape or cache has this text: "b16 4k", "fp8"')
     parser.add_argument("--peers", choices=["none", "all"], default="all")
     parser.add_argument("--quick", action="store_true", help="ours and the copy alone, fewer rounds")
     given = parser.parse_args()
-    cases, rounds = pick(given.only), 7 if given.quick else 12
+    cases = pick(given.only, all_cases)
     if not cases:
-        parser.error(f"no row has {given.only!r}; there are {', '.join(f'{c.name} {c.cache}' for c in CASES)}")
+        parser.error(f"no row has {given.only!r}; there are {', '.join(f'{c.name} {c.cache}' for c in all_cases)}")
+    return given, cases
+
+
+def main() -> None:
+    given, cases = arguments(__doc__ or "", CASES)
+    rounds = 7 if given.quick else 12
 
     import torch
 
@@ -376,24 +410,24 @@ def main() -> None:
 
     torch.manual_seed(0)
     alone = given.quick or given.peers == "none"
-    versions, unavailable = ({}, dict.fromkeys(PEERS, "not asked for")) if alone else found_peers(cases)
-    facts = {**machine(), "tensorcraft": tc.__version__, **versions}
-    rows: list[dict[str, Any]] = []
-    document = {"title": "paged decode beside serving libraries", "machine": facts, "timing": TIMING,
-                "unavailable": {**NOT_THERE, **unavailable}, "rows": rows}  # fmt: skip
+
+    def compile_for_cases() -> str:
+        return compile_flashinfer({case.cache for case in cases})
+
+    versions, unavailable = ({}, dict.fromkeys(PEERS, "not asked for")) if alone else found_peers(compile_for_cases)
     for name, reason in unavailable.items():
         print(f"without {name}: {reason}", flush=True)
-    for case in cases:
+
+    def row_of_case(case: Case) -> dict[str, Any]:
         try:
-            row = measure(case, tuple(versions), rounds)
+            return row_of(case, *measure(case, lambda inputs: makers(inputs, tuple(versions)), rounds))
         except Exception as error:  # noqa: BLE001  the row says it, and the others go on
-            row = row_of(case, "n/a", {}, {OURS: failure(error)})
-        rows.append(row)
-        given.out.write_text(text_of(document))
-        print(in_words(row), flush=True)
-        torch.cuda.empty_cache()
-    failed = [f"{row['case']} {row['cache']}: {row['notes'][OURS]}" for row in rows if OURS in row["notes"]]
-    sys.exit("\n".join(failed) if failed else 0)
+            return row_of(case, "n/a", {}, {OURS: failure(error)})
+
+    document = {"title": "paged decode beside serving libraries",
+                "machine": {**machine(), "tensorcraft": tc.__version__, **versions}, "timing": TIMING,
+                "unavailable": {**NOT_THERE, **unavailable}}  # fmt: skip
+    write_rows(given.out, document, cases, row_of_case)
 
 
 if __name__ == "__main__":

@@ -53,10 +53,10 @@ LINES_OF_OPERATORS = {"l2_normalize": 500, "masked_mean": 350}
 # weight go sideways. Raising one is a line here and its reason in the body of the commit that needs it.
 LINES_OF_LAYERS = {
     "tensorcraft": 200, "tensorcraft/core": 3700, "tensorcraft/cuda": 3800, "tensorcraft/runtime": 8900, "tensorcraft/jit": 5700,
-    "tensorcraft/op": 11800, "tensorcraft/ops": 50700, "tensorcraft/sparse": 600, "tensorcraft/packed": 600,
-    "tensorcraft/diagnose": 2600, "tensorcraft/kernels": 3500, "tensorcraft/device": 8700, "tensorcraft/simt": 5000,
-    "bindings": 7200, "python": 6200, "cli": 3300, "bench": 3000, "benchmarks": 7200, "cmake": 600, "examples": 4400,
-    "scripts": 3600, "tests": 83400,
+    "tensorcraft/op": 12000, "tensorcraft/ops": 49800, "tensorcraft/sparse": 600, "tensorcraft/packed": 600,
+    "tensorcraft/diagnose": 2600, "tensorcraft/kernels": 3500, "tensorcraft/device": 9900, "tensorcraft/simt": 5000,
+    "bindings": 7200, "python": 6200, "cli": 3300, "bench": 3000, "benchmarks": 7400, "cmake": 600, "examples": 4400,
+    "scripts": 3600, "tests": 83500,
 }  # fmt: skip
 SOURCE = re.compile(r".*\.(cpp|hpp|h|cuh|cu|py|pyi|sh|cmake)|(.*/)?CMakeLists\.txt")
 # What scripts/control_path.py counts of a call: files from Python to the kernel, returns of the choice's parameter.

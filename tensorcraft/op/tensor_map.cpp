@@ -49,4 +49,20 @@ void replace_address(TensorMap& map, void* address, Device device) {
   }
 }
 
+TensorMap boxes_map(const Boxes& b, const DeviceInfo& device) {
+  TiledTensor t{.dtype = b.dtype,
+                .address = const_cast<void*>(b.data),
+                .rank = 4,
+                .swizzle = TiledTensor::Swizzle::bytes_128};
+  t.dims[0] = uint64_t(b.length);
+  t.box[0] = uint32_t(128 / dtype_bytes(b.dtype));
+  for (size_t i = 0; i < 3; ++i) {
+    if (b.sizes[i] == 0) return {};
+    t.dims[i + 1] = b.strides[i] ? uint64_t(b.sizes[i]) : 1;
+    t.strides[i] = b.strides[i] ? uint64_t(b.strides[i]) * dtype_bytes(b.dtype) : 16;
+    t.box[i + 1] = uint32_t(b.box[i]);
+  }
+  return tensor_map(t, device);
+}
+
 }  // namespace tensorcraft::op

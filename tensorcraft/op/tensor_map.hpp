@@ -4,6 +4,8 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/device/tensor_map.h"
 
+#include <array>
+
 namespace tensorcraft::op {
 
 // The map of a tensor for the Params of a plan on this device. Planning needs neither memory nor a
@@ -12,6 +14,18 @@ namespace tensorcraft::op {
 TensorMap tensor_map(TiledTensor tensor, const DeviceInfo& device);
 // Likewise for windows over images; check_im2col() may refuse.
 TensorMap tensor_map(Im2colTensor tensor, const DeviceInfo& device);
+// A tensor as boxes of a line of 128 bytes by `box` entries of the other dimensions, of strides in
+// elements. What is shared along a dimension, by a stride of 0, has one entry there.
+struct Boxes {
+  const void* data;
+  DType dtype;
+  int length;  // elements of a line in all
+  std::array<int64_t, 3> sizes, strides;
+  std::array<int, 3> box;
+};
+// Of an empty tensor, of which nothing is copied, a map of zeros.
+TensorMap boxes_map(const Boxes& boxes, const DeviceInfo& device);
+
 // The address of a tensor of which a launch alone knows where it lies: in the plan's workspace, as
 // a step's workspace_maps say.
 inline void* workspace_address() { return reinterpret_cast<void*>(uintptr_t(1) << 20); }

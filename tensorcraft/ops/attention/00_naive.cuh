@@ -8,8 +8,9 @@
 #include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/reduce.cuh"
-#include "tensorcraft/ops/attention/mask.cuh"
-#include "tensorcraft/ops/attention/request.cuh"
+#include "tensorcraft/device/attention/mask.cuh"
+#include "tensorcraft/device/attention/request.cuh"
+#include "tensorcraft/ops/attention/params.h"
 
 namespace tensorcraft::kernel::attention {
 

@@ -18,8 +18,9 @@
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/multiply_add.cuh"
 #include "tensorcraft/device/vec.cuh"
-#include "tensorcraft/ops/attention/logits.cuh"
-#include "tensorcraft/ops/attention/request.cuh"
+#include "tensorcraft/device/attention/logits.cuh"
+#include "tensorcraft/device/attention/request.cuh"
+#include "tensorcraft/ops/attention/params.h"
 
 namespace tensorcraft::kernel::attention {
 

@@ -8,7 +8,8 @@
 // Weights stay in registers as its A operand. P V of a tile is still under way when Q K of the next
 // one starts; while one warpgroup weighs its scores, the other's products run.
 // Demands: sm_90a, and strides of q, k, v and out that the copy engine takes.
-#include "tensorcraft/ops/attention/consumer.cuh"
+#include "tensorcraft/device/attention/consumer.cuh"
+#include "tensorcraft/ops/attention/params.h"
 
 namespace tensorcraft::kernel::attention {
 

@@ -8,79 +8,10 @@
 // The producer needs few registers; setmaxnreg hands the others on, for scores, weights and output
 // at once: N / 2 + N / 4 + head_dim / 2 a thread.
 // Demands what wgmma does.
-#include "tensorcraft/ops/attention/consumer.cuh"
+#include "tensorcraft/device/attention/schedule.cuh"
+#include "tensorcraft/ops/attention/params.h"
 
 namespace tensorcraft::kernel::attention {
-
-// Whose turn it is to start products.
-template <Config C>
-struct Starts {
-  using Turns = tensorcraft::Turns<C.consumers>;
-  static constexpr bool kTaken = C.takes_turns && C.consumers > 1;
-  TC_DEVICE static void begin(int group) {
-    if (kTaken && group == C.consumers - 1) Turns::pass(group);
-  }
-  TC_DEVICE static void wait(int group) {
-    if constexpr (kTaken) Turns::wait(group);
-  }
-  TC_DEVICE static void pass(int group) {
-    if constexpr (kTaken) Turns::pass(group);
-  }
-  // Nobody needs the last one's pass.
-  TC_DEVICE static void end(int group) {
-    if (kTaken && group == 0) Turns::wait(group);
-  }
-};
-
-// What the producer and each consumer do for some work. A consumer gives its queries back once the
-// last scores are there, if the output does not leave from their memory: the next ones come while
-// it weighs and stores.
-template <class T, Config C>
-TC_DEVICE void produce(Producer<T, C>& producer, const Work<C>& work) {
-  producer.load_queries(work);
-#pragma unroll 1
-  for (int tile = work.tiles - 1; tile >= 0; --tile) {
-    producer.load_keys(work, tile);
-    if (tile + 1 < work.tiles) producer.load_values(work, tile + 1);
-  }
-  if (work.tiles > 0) producer.load_values(work, 0);
-}
-template <class T, Config C>
-TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
-  if (work.tiles == 0) {
-    if constexpr (C.out_tile) consumer.release_queries();
-    return;
-  }
-  float keep[2];
-  consumer.wait_for_keys();
-  consumer.multiply_keys();
-  consumer.open(work);
-  consumer.template land_scores<0>();
-  if (C.out_tile && work.tiles == 1) consumer.release_queries();
-  consumer.mask(work, work.tiles - 1);
-  consumer.weigh(keep);
-  consumer.pack_weights();
-  if (work.tiles > 1) consumer.wait_for_keys();
-#pragma unroll 1
-  for (int tile = work.tiles - 2; tile >= 0; --tile) {
-    Starts<C>::wait(consumer.group);
-    consumer.multiply_keys();
-    consumer.multiply_values();
-    Starts<C>::pass(consumer.group);
-    consumer.template land_scores<1>();
-    if (C.out_tile && tile == 0) consumer.release_queries();
-    consumer.mask(work, tile);
-    consumer.weigh(keep);
-    // The compiler leaves the exponentials in front of this loop, and so in front of the wait for
-    // P V, which they would not cover else.
-    if (tile > 0) consumer.wait_for_keys();
-    consumer.land_out();
-    consumer.rescale(keep);
-    consumer.pack_weights();
-  }
-  consumer.multiply_values();
-  consumer.land_out();
-}
 
 struct WarpSpecialized {
   static constexpr bool begins_itself = true;
@@ -94,7 +25,7 @@ struct WarpSpecialized {
     if (group == C.consumers) {
       give_registers<C.consumers>();
       Producer<T, C> producer(ring, p);
-      if (threadIdx.x % kWarpgroup == 0) produce(producer, work);
+      if (threadIdx.x % kWarpgroup == 0) produce<T, C>(producer, work);
     } else {
       take_registers<C.consumers>();
       Consumer<T, C> consumer(ring, p, group);

@@ -29,7 +29,7 @@ constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
 
 constexpr ConfigField kFields[] = {{"head_dim"},    {"block_m"},   {"block_n"}, {"threads"},
                                    {"options"},     {"value_dim"}, {"stages"},  {"consumers"},
-                                   {"takes_turns"}, {"out_tile"},  {"out"}};
+                                   {"takes_turns"}, {"out_tile"},  {"out"},     {"packed"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {
@@ -55,7 +55,7 @@ void add_combine(op::Plan& plan, const Problem& q) {
 }
 
 constexpr ConfigField kTransposeFields[] = {{"head_dim"}, {"block_n"}, {"threads"}};
-const jit::Rung& kTranspose = op::make_rung(kName, "transpose_values", "value_tiles.cuh",
+const jit::Rung& kTranspose = op::make_rung(kName, "transpose_values", "transpose_values.cuh",
                                             kTransposeFields, "TransposeConfig");
 
 // Values of float8 are transposed into a workspace by a first step.

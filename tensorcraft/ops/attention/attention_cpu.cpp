@@ -8,8 +8,8 @@
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/op/host/simd.hpp"
-#include "tensorcraft/ops/attention/mask.cuh"
-#include "tensorcraft/ops/attention/request.cuh"
+#include "tensorcraft/device/attention/mask.cuh"
+#include "tensorcraft/device/attention/request.cuh"
 
 #include <algorithm>
 #include <cmath>

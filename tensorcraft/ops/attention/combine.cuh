@@ -2,8 +2,9 @@
 #pragma once
 // The second step of split_kv adds up the parts of a query of a head.
 #include "tensorcraft/device/split_keys.cuh"
-#include "tensorcraft/ops/attention/mask.cuh"
-#include "tensorcraft/ops/attention/request.cuh"
+#include "tensorcraft/device/attention/mask.cuh"
+#include "tensorcraft/device/attention/request.cuh"
+#include "tensorcraft/ops/attention/params.h"
 
 namespace tensorcraft::kernel::attention {
 

@@ -2,7 +2,7 @@
 #include "tensorcraft/ops/attention/maps.hpp"
 
 #include "tensorcraft/op/tensor_map.hpp"
-#include "tensorcraft/ops/attention/hopper_plan.h"
+#include "tensorcraft/op/attention_plan.h"
 
 #include <cstring>
 
@@ -13,25 +13,16 @@ struct Sizes {
   int head_dim, rows, heads, batch;
 };
 
-// A tensor as boxes of a line of 128 bytes by `lines` rows of one head. What is
-// shared along a dimension, by a stride of 0, has one entry there.
+// A tensor as boxes of `lines` rows of one head.
 TensorMap rows_map(const void* data, const Strides& strides, DType dtype, const Sizes& sizes,
                    int lines, const DeviceInfo& device) {
-  if (sizes.rows == 0 || sizes.heads == 0 || sizes.batch == 0) return {};  // nothing is copied
-  const auto size = [](int entries, int64_t stride) { return uint64_t(stride ? entries : 1); };
-  const auto bytes = [&](int64_t stride) {
-    return stride ? uint64_t(stride) * dtype_bytes(dtype) : 16;
-  };
-  return op::tensor_map(
-      {.dtype = dtype,
-       .address = const_cast<void*>(data),
-       .rank = 4,
-       .dims = {uint64_t(sizes.head_dim), uint64_t(sizes.rows), size(sizes.heads, strides.head),
-                size(sizes.batch, strides.batch)},
-       .strides = {bytes(strides.row), bytes(strides.head), bytes(strides.batch)},
-       .box = {uint32_t(128 / dtype_bytes(dtype)), uint32_t(lines), 1, 1},
-       .swizzle = TiledTensor::Swizzle::bytes_128},
-      device);
+  return op::boxes_map({.data = data,
+                        .dtype = dtype,
+                        .length = sizes.head_dim,
+                        .sizes = {sizes.rows, sizes.heads, sizes.batch},
+                        .strides = {strides.row, strides.head, strides.batch},
+                        .box = {lines, 1, 1}},
+                       device);
 }
 
 }  // namespace

@@ -1,87 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/attention/params.h"
 #include "tensorcraft/device/key_parts.h"
-#include "tensorcraft/device/key_range.h"
-#include "tensorcraft/device/output_type.h"
-#include "tensorcraft/device/tensor_map.h"
-#include "tensorcraft/device/warpgroup.h"
 
 namespace tensorcraft::kernel::attention {
 
-inline constexpr int kMaxHeadDim = 512;
-
-// Elements between neighbours; the innermost dimension has stride 1.
-struct Strides {
-  int64_t batch, head, row;
-};
-
-// A bool for each score, which keys are seen, or a number that is added to it.
-enum class MaskType : int32_t { none, bools, float32s, of_q };  // of_q: of its 16-bit dtype
-struct Mask {
-  const void* data;
-  int64_t batch, head, row, key;  // elements between neighbours; 0: shared
-  MaskType type;
-};
-
-// What float8 codes of a head are multiplied by; null: 1.
-struct CodeScale {
-  const float* at;
-  int32_t each;  // 1: one a head; 0: one for all
-};
-TC_HOST_DEVICE float scale_of(const CodeScale& s, int head) {
-  return s.at ? s.at[head * s.each] : 1.f;
-}
-
-// q and out are [batch, heads, seq_q, d], k and v [batch, heads / group, seq_k, d], in any order of
-// the outer dimensions; v and out have v_dim in place of d. Of a ragged batch they have one batch,
-// of all rows, and q_starts and k_starts say which rows are a request's.
-struct Params {
-  const void *q, *k, *v;
-  void* out;
-  float* lse;                       // [batch, heads, seq_q], contiguous; null: not wanted
-  const void* key_lengths;          // [requests], int32 or int64; null: every key counts
-  const void *q_starts, *k_starts;  // [requests + 1], likewise; null: not ragged
-  const uint8_t* causal_each;       // [requests], bool; null: `window` is that of all
-  const float* sinks;               // [heads]; null: none
-  float* parts;                     // split_kv, in the workspace: the memory of key_parts()
-  unsigned char* v_tiles;           // float8 on wgmma, in the workspace: see value_tiles.cuh
-  Mask mask;
-  CodeScale q_scale, k_scale, v_scale;  // of float8, those of k and v a head of k
-  Strides q_strides, k_strides, v_strides, out_strides;
-  int32_t batch, heads, group, seq_q, seq_k, head_dim, v_dim;
-  int32_t requests;                                    // of a ragged batch, else batch
-  int32_t wide_lengths, wide_q_starts, wide_k_starts;  // they are int64
-  int32_t num_parts;                                   // split_kv: of the keys of a request
-  Window window;                                       // of requests that are not causal
-  float scale, softcap;                                // softcap 0: none
-  int32_t part_run;                                    // split_kv: KeyParts::run
-};
-
-// What a Config looks at: kRanges: windows, sinks, ragged batches and causal of each request;
-// kSoftcap: softcap too; kMasks: a mask too.
-inline constexpr int kRanges = 1, kSoftcap = 2, kMasks = 3;
-
-struct Config {
-  int head_dim = 0;  // naive: at most
-  int block_m = 0;   // queries of a block
-  int block_n = 0;   // keys of a tile
-  int threads = 128;
-  int options = 0;    // what of Params it looks at besides causal and key_lengths; naive: at all
-  int value_dim = 0;  // split_kv: values of a block; rungs on tiles: head_dim of v, 0: that of q
-  int stages = 0;     // tiles of keys, and of values, in shared memory
-  // From wgmma on:
-  int consumers = 0;    // warpgroups of 64 queries each
-  int takes_turns = 0;  // they start their products one after another
-  int out_tile = 0;     // the output leaves from memory of its own, not from that of the queries
-  int out = 0;          // of float8 inputs: the output's OutputType; 0: own
-};
-
-// The element type of the output.
-template <class T, Config C>
-using Output = Select<C.out == int(OutputType::bfloat16), bf16,
-                      Select<C.out == int(OutputType::float16), f16,
-                             Select<C.out == int(OutputType::float32), float, T>>>;
+using namespace attention_tiles;
 
 // The second step of split_kv.
 using CombineConfig = tensorcraft::CombineConfig;
@@ -96,22 +20,10 @@ TC_HOST_DEVICE KeyParts key_parts(const Params& p) {
   return {p.parts, int64_t(p.batch) * p.heads * p.seq_q, p.num_parts, p.v_dim, p.part_run};
 }
 
-// What the rungs from wgmma on are given besides: how the copy engine finds 64 elements of a row,
-// rows, head and batch.
-struct HopperParams : Params {
-  TensorMap q_map, k_map, v_map, out_map;
-  // Of persistent: works that blocks have taken after their first; 0 before and after.
-  uint32_t* taken;
-  int32_t section;  // heads whose works follow each other by their queries
-};
-
 // Bytes of dynamic shared memory that a rung lays out.
 TC_HOST_DEVICE constexpr int tiled_shared_bytes(const Config& c) {
   const int rows = (c.block_m + 2 * c.block_n) * (c.head_dim + 4);
   return 4 * (rows + c.block_m * (c.block_n + 4));
-}
-TC_HOST_DEVICE constexpr int dim_of_values(const Config& c) {
-  return c.value_dim ? c.value_dim : c.head_dim;
 }
 // The output leaves from the memory of the queries.
 TC_HOST_DEVICE constexpr int query_dim(const Config& c) {
@@ -119,40 +31,6 @@ TC_HOST_DEVICE constexpr int query_dim(const Config& c) {
 }
 TC_HOST_DEVICE constexpr int tensor_core_shared_bytes(const Config& c) {
   return 2 * (c.block_m * query_dim(c) + 2 * c.block_n * (c.head_dim + dim_of_values(c)));
-}
-// Rows of whole boxes of 128 bytes, and barriers. Of float8 a row of the output has two bytes an
-// element, and a tile of values is value_lines() boxes of one line (value_tiles.cuh).
-TC_HOST_DEVICE constexpr int element_bytes(const Config& c) {
-  return c.out == int(OutputType::own) ? 2 : 1;
-}
-TC_HOST_DEVICE constexpr int boxed_dim(const Config& c) {
-  return round_up(c.head_dim, 128 / element_bytes(c));
-}
-TC_HOST_DEVICE constexpr int boxed_values(const Config& c) {
-  return round_up(dim_of_values(c), 64);
-}
-inline constexpr int kWorkBytes = 56;
-TC_HOST_DEVICE constexpr int value_lines(int head_dim) { return head_dim < 128 ? head_dim : 128; }
-TC_HOST_DEVICE constexpr int value_tile_bytes(int head_dim) { return value_lines(head_dim) * 128; }
-TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
-  const bool is_float8 = element_bytes(c) == 1;
-  const int queries = c.block_m * boxed_dim(c) * element_bytes(c);
-  const int out = is_float8 ? c.block_m * boxed_values(c) * 2 : queries;
-  const int keys = c.block_n * boxed_dim(c) * element_bytes(c);
-  const int values = is_float8 ? value_tile_bytes(c.head_dim) : c.block_n * boxed_values(c) * 2;
-  return round_up(
-      queries + c.out_tile * out + c.stages * (keys + values) + (4 * c.stages + 2) * 8 + kWorkBytes,
-      1024);
-}
-
-// Spans of the rows of a ragged batch: span 0 is in front of request 0, span s + 1 is request s,
-// and what follows the last request is one more.
-TC_HOST_DEVICE int spans(const Params& p) { return p.requests + 2; }
-
-// How many tiles of `rows` queries cover a head, whatever the requests of a ragged batch are: one
-// of n queries has at most n / rows + 1.
-TC_HOST_DEVICE int query_tiles(const Params& p, int rows) {
-  return p.q_starts ? p.seq_q / rows + spans(p) : div_ceil(p.seq_q, rows);
 }
 
 }  // namespace tensorcraft::kernel::attention

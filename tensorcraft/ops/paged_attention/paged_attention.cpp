@@ -4,6 +4,7 @@
 #include "tensorcraft/op/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/registry.hpp"
+#include "tensorcraft/ops/paged_attention/maps.hpp"
 #include "tensorcraft/ops/paged_attention/plan.h"
 #include "tensorcraft/ops/paged_attention/problem.hpp"
 
@@ -18,8 +19,10 @@ namespace {
 using Options = PagedAttentionOptions;
 constexpr std::string_view kName = "paged_attention";
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
-constexpr ConfigField kFields[] = {{"threads"}, {"head_dim"},  {"value_dim"},     {"has_softcap"},
-                                   {"stages"},  {"row_tiles"}, {"has_key_scales"}};
+constexpr ConfigField kFields[] = {
+    {"threads"},   {"head_dim"},       {"value_dim"}, {"has_softcap"}, {"stages"},
+    {"row_tiles"}, {"has_key_scales"}, {"block_m"},   {"block_n"},     {"takes_turns"},
+    {"out_tile"},  {"packed"},         {"box_rows"}};
 constexpr ConfigField kCombineFields[] = {{"threads"}, {"row_warps"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
@@ -33,7 +36,8 @@ const jit::Rung& kCombine =
 
 // The parts of split_kv lie in a workspace, from which a second step makes the result; a single
 // part is the result.
-void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo&) {
+void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
+  if (rung == "persistent") return add_page_maps(plan, q, device);
   if (rung != "split_kv" || parts_of(q.params) == 1) return;
   plan.first().workspace_at = offsetof(Params, parts);
   plan.workspace_bytes = size_t(key_parts(q.params).bytes());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/attention/params.h"
 #include "tensorcraft/device/key_parts.h"
 #include "tensorcraft/device/key_range.h"
 
@@ -46,12 +47,18 @@ struct Params {
 
 struct Config {
   int threads = 128;
-  int head_dim = 0;        // split_kv
-  int value_dim = 0;       // split_kv: values of a block
-  int has_softcap = 0;     // split_kv
-  int stages = 0;          // split_kv: tiles of keys, and of values, in shared memory
-  int row_tiles = 0;       // split_kv: of 16 rows
-  int has_key_scales = 0;  // split_kv: codes are multiplied by numbers that differ by key
+  int head_dim = 0;
+  int value_dim = 0;  // values of a block
+  int has_softcap = 0;
+  int stages = 0;          // tiles of keys, and of values, in shared memory
+  int row_tiles = 0;       // split_kv, packed: of 16 rows
+  int has_key_scales = 0;  // split_kv, packed: codes are multiplied by numbers that differ by key
+  // persistent, as attention_tiles::Config has them, but for the last:
+  int block_m = 0, block_n = 0;
+  int takes_turns = 0;
+  int out_tile = 0;
+  int packed = 0;
+  int box_rows = 0;  // keys of a copy, all of one block of the cache
 };
 
 // The second step of split_kv.
@@ -74,6 +81,30 @@ struct Request {
 // The keys that query i of a request sees.
 TC_HOST_DEVICE KeyRange keys_of(const Params& p, const Request& r, int i) {
   return keys_of(p.window, r.keys, place_of_query(r.queries, r.keys, i));
+}
+
+// Attention over requests, each of which has as many keys as a row of the table has room for, of
+// which `lengths` are in use, and where those lie. The maps of keys and values have rows of a
+// block, heads and blocks; those of queries and outputs heads, tokens and, if it is not ragged,
+// requests.
+struct HopperParams {
+  attention_tiles::HopperParams attention;
+  Params pages;
+};
+
+// The tiles of a Config, as attention has them.
+TC_HOST_DEVICE constexpr attention_tiles::Config tile_config(const Config& c) {
+  return {.head_dim = c.head_dim,
+          .block_m = c.block_m,
+          .block_n = c.block_n,
+          .threads = c.threads,
+          .options = c.has_softcap ? attention_tiles::kSoftcap : attention_tiles::kRanges,
+          .value_dim = c.value_dim,
+          .stages = c.stages,
+          .consumers = c.block_m / kGroupRows,
+          .takes_turns = c.takes_turns,
+          .out_tile = c.out_tile,
+          .packed = c.packed};
 }
 
 }  // namespace tensorcraft::kernel::paged_attention

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/op/rung.h"
+#include "tensorcraft/op/attention_plan.h"
 #include "tensorcraft/ops/paged_attention/params.h"
 
+#include <numeric>
 #include <string_view>
 
 // How each rung is chosen and started; host only. Grids depend on shapes alone, so a captured graph
@@ -98,6 +100,116 @@ inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) 
   return start_parts(split.shape, given, split.blocks, "more than 2^31 - 1 parts");
 }
 
+// The call of persistent, as attention has it. Rows of its keys are those of a block.
+inline attention_tiles::Params as_attention(const Params& p) {
+  const auto strides = [](const Strides& s) {
+    return attention_tiles::Strides{.batch = s.batch, .head = s.head, .row = s.row};
+  };
+  const auto of_cache = [](const Cache& c) {
+    return attention_tiles::Strides{.batch = c.block, .head = c.head, .row = c.row};
+  };
+  return {.q = p.q,
+          .k = p.k.data,
+          .v = p.v.data,
+          .out = p.out,
+          .lse = p.lse,
+          .key_lengths = p.lengths,
+          .q_starts = p.starts,
+          .sinks = p.sinks,
+          .q_strides = strides(p.q_strides),
+          .k_strides = of_cache(p.k),
+          .v_strides = of_cache(p.v),
+          .out_strides = strides(p.out_strides),
+          .batch = p.starts ? 1 : p.batch,
+          .heads = p.heads,
+          .group = p.group,
+          .seq_q = p.starts ? int32_t(p.tokens) : p.queries,
+          .seq_k = p.block_size * p.table_size,
+          .head_dim = p.head_dim,
+          .v_dim = p.v_dim,
+          .requests = p.batch,
+          .wide_lengths = p.wide_lengths,
+          .wide_q_starts = p.wide_starts,
+          .window = p.window,
+          .scale = p.scale,
+          .softcap = p.softcap};
+}
+
+// Tiles of one head_dim have the same number of keys, so that a request's bits do not depend on
+// which of them the others choose.
+inline constexpr attention_tiles::HopperTile kPageTiles[] = {
+    {32, attention_tiles::kSoftcap, 0, 192, 128, 2, 1, 1},
+    {32, attention_tiles::kSoftcap, 0, 128, 128, 2, 1, 1},
+    {32, attention_tiles::kSoftcap, 0, 64, 128, 2, 0, 1},
+    {64, attention_tiles::kSoftcap, 0, 192, 128, 2, 1, 1},
+    {64, attention_tiles::kSoftcap, 0, 128, 128, 2, 1, 1},
+    {64, attention_tiles::kSoftcap, 0, 64, 128, 2, 0, 1},
+    {96, attention_tiles::kSoftcap, 0, 128, 128, 2, 1, 0},
+    {96, attention_tiles::kSoftcap, 0, 64, 128, 2, 0, 1},
+    {128, attention_tiles::kSoftcap, 0, 128, 128, 2, 1, 1},
+    {128, attention_tiles::kSoftcap, 0, 64, 128, 2, 0, 1},
+    {192, attention_tiles::kSoftcap, 0, 128, 128, 2, 1, 0, 128},
+    {192, attention_tiles::kSoftcap, 0, 64, 128, 2, 0, 1, 128},
+    {256, attention_tiles::kRanges, 0, 128, 64, 2, 1, 0},
+    {256, attention_tiles::kSoftcap, 0, 64, 64, 2, 0, 1},
+};
+
+inline constexpr int64_t kMaxTokens = int64_t(1) << 30;  // counted in 32 bits
+
+// Heads that share keys whose queries are rows of one tile.
+inline int packed_heads(const Params& p) { return std::gcd(p.group, kGroupRows); }
+
+// Why the copy engine cannot bring the tiles of a call, or empty.
+inline std::string_view box_refusal(const Params& p, const attention_tiles::Params& a,
+                                    const Given& given, const op::Gpu& gpu) {
+  if (given.element_bytes != 2 || given.code_bytes != 2)
+    return "needs queries and caches of float16 or bfloat16";
+  if (const auto why = attention_tiles::hopper_refusal(a, 2, gpu); !why.empty()) return why;
+  if (p.q_strides.step != 1 || p.k.step != 1 || p.v.step != 1 || p.out_strides.step != 1)
+    return "elements of a row must be neighbours";
+  if (p.block_size % 16 != 0) return "block_size must be a multiple of 16";
+  const auto is_shared = [&](const Cache& c) {
+    return (p.blocks > 1 && c.block == 0) || (p.heads > p.group && c.head == 0) || c.row == 0;
+  };
+  if (is_shared(p.k) || is_shared(p.v)) return "blocks, rows and heads of caches share no memory";
+  if (p.blocks == 0 || p.table_size == 0) return "no request has a block";
+  if (p.blocks > op::kMaxBlocks || p.tokens > kMaxTokens)
+    return "needs at most 2^30 tokens and 2^31 - 1 blocks";
+  if ((p.lengths_step != 1 && p.batch > 1) || (p.starts && p.starts_step != 1))
+    return "lengths and cu_seqlens_q must be contiguous";
+  return "";
+}
+
+inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
+  attention_tiles::Params a = as_attention(p);
+  if (const auto why = box_refusal(p, a, given, gpu); !why.empty()) return op::refuse(why);
+  const int packed = packed_heads(p);
+  a.seq_q *= packed;  // rows
+  const attention_tiles::HopperTile* tile = attention_tiles::best_tile(a, kPageTiles);
+  if (!tile)
+    return op::refuse(
+        "head_dim must be 32, 64, 96, 128 or 256, also that of values, or 192 with 128");
+  a.seq_q /= packed;
+  const Config config{.threads = tile->m * 2 + 128,
+                      .head_dim = tile->head_dim,
+                      .value_dim = p.v_dim,
+                      .has_softcap = p.softcap > 0,
+                      .stages = tile->stages,
+                      .block_m = tile->m,
+                      .block_n = tile->n,
+                      .takes_turns = tile->takes_turns,
+                      .out_tile = tile->out_tile,
+                      .packed = packed,
+                      .box_rows = std::gcd(p.block_size, tile->n)};
+  const int64_t works =
+      int64_t(a.batch) * (p.heads / packed) *
+      attention_tiles::query_tiles(a, attention_tiles::queries_of(tile_config(config)));
+  if (works > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 tiles of queries");
+  return Start{.config = config,
+               .blocks = gpu.num_sms > 0 ? std::min<int64_t>(works, gpu.num_sms) : works,
+               .shared_bytes = attention_tiles::ring_shared_bytes(tile_config(config))};
+}
+
 inline op::Start<CombineConfig> combine_start(const Params& p) {
   const KeyParts parts = key_parts(p);
   const CombineConfig config = combine_config(parts);
@@ -112,6 +224,11 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .idea = "parts of the keys for as many blocks, combined in their order",
      .choose = split_kv,
      .adapt = set_run},
+    {.name = "persistent",
+     .file = "03_persistent.cuh",
+     .idea = "wgmma on tiles that the copy engine brings block by block of the cache",
+     .choose = persistent,
+     .begins_itself = true},
     {.name = "packed",
      .file = "01_packed.cuh",
      .idea = "queries of heads that share keys are rows of one mma: keys are read once for 16",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/begin_kernel.cuh"
+#include "tensorcraft/device/ptx/atomic.cuh"
 #include "tensorcraft/device/ptx/bulk.cuh"
 #include "tensorcraft/device/ptx/fence.cuh"
 #include "tensorcraft/device/ptx/mbarrier.cuh"
@@ -8,32 +9,34 @@
 #include "tensorcraft/device/tile/boxed_tile.cuh"
 #include "tensorcraft/device/tile/consumers.cuh"
 #include "tensorcraft/device/tile/stage_cursor.cuh"
-#include "tensorcraft/ops/attention/logits.cuh"
-#include "tensorcraft/ops/attention/request.cuh"
-#include "tensorcraft/ops/attention/value_tiles.cuh"
+#include "tensorcraft/device/attention/logits.cuh"
+#include "tensorcraft/device/attention/request.cuh"
+#include "tensorcraft/device/attention/value_tiles.cuh"
 
 // The parts of the rungs on wgmma: the work of a block, rings of tiles of keys and of values, the
 // Producer that fills them, and in consumer.cuh the warpgroups that multiply. Each rung is a
 // schedule of them.
-namespace tensorcraft::kernel::attention {
+namespace tensorcraft::kernel::attention_tiles {
 
 inline constexpr int kNoWork = -1;
 
-// block_m queries of one head, and the keys that they see.
+// Queries of one head, or of packed ones, and the keys that they see.
 template <Config C>
 struct Work : QueryTile {
-  int number, batch, head;
-  int tiles;  // of keys, up to the last one that a query sees
+  int number, batch, head;  // the first head of packed ones
+  int tiles;                // of keys, up to the last one that a query sees
 
   // Work number n of all. The heads of a section follow each other for the same queries. The last
   // queries, which see the most keys under a causal limit, come first.
   TC_DEVICE Work(const HopperParams& p, int n) : number(n) {
-    const int blocks = query_tiles(p, C.block_m), all = p.batch * p.heads;
+    constexpr int packed = packed_heads(C);
+    const int blocks = query_tiles(p, queries_of(C)), of_batch = p.heads / packed;
+    const int all = p.batch * of_batch;
     const int start = n / (p.section * blocks) * p.section, within = n - start * blocks;
     const int heads = all - start < p.section ? all - start : p.section;
     const int of_all = start + within % heads;
-    batch = of_all / p.heads;
-    head = of_all - batch * p.heads;
+    batch = of_all / of_batch;
+    head = (of_all - batch * of_batch) * packed;
     static_cast<QueryTile&>(*this) = query_tile<C>(p, batch, blocks - 1 - within / heads);
     tiles = div_ceil(end(), C.block_n);
   }
@@ -71,7 +74,8 @@ struct alignas(1024) Ring {
   Values v[C.stages];
   // Full: the bytes have come. Empty: no warp reads them any more.
   uint64_t q_full, q_empty;
-  Work<C> work;  // whose queries come; number kNoWork: none do any more
+  Work<C> work;      // whose queries come; number kNoWork: none do any more
+  uint32_t claimed;  // of producers that are several threads
   uint64_t k_full[C.stages], k_empty[C.stages], v_full[C.stages], v_empty[C.stages];
 
   // Makes the barriers while the kernels before this one may still run, and waits for those.
@@ -100,20 +104,33 @@ struct alignas(1024) Ring {
   }
 };
 
-// Starts the copies of the block, by one of its threads.
+// Starts the copies of the block, by `threads` of its warpgroup.
 template <class T, Config C>
 struct Producer {
   Ring<T, C>& ring;
   const HopperParams& p;
+  static constexpr int threads = 1;
   uint32_t queries_parity = 1;
   StageCursor<C.stages> keys{0, 1}, values{0, 1};
 
+  // Elements of a line of a box; the boxes of a tile side by side, and the vectors of each.
+  static constexpr int kOfBox = kBoxChunks * kVectorSize<T>;
+  template <class Tile>
+  static constexpr int boxes_of = Tile::length / kOfBox;
+  template <class Tile>
+  static constexpr int units_of = int(sizeof(Tile) / boxes_of<Tile> / kVectorBytes);
+
   TC_DEVICE Producer(Ring<T, C>& memory, const HopperParams& params) : ring(memory), p(params) {}
 
+  // How many works blocks have taken after their first, before the one that this block now takes.
+  TC_DEVICE uint32_t claim(uint32_t works) const { return ptx::atom_inc_u32(p.taken, works - 1); }
   TC_DEVICE void load_queries(const Work<C>& w) {
     wait_for_consumers();
     ring.work = w;
-    load(ring.q[0], &p.q_map, {w.first, w.head, w.batch}, p.q_strides, &ring.q_full);
+    if constexpr (C.packed > 0)  // the map has heads inside of rows
+      load_boxes(ring.q[0], &p.q_map, w.head, w.first, w.batch, &ring.q_full);
+    else
+      load(ring.q[0], &p.q_map, {w.first, w.head, w.batch}, p.q_strides, &ring.q_full);
   }
   // After the last work.
   TC_DEVICE void finish() {
@@ -157,16 +174,20 @@ struct Producer {
   template <class Tile>
   TC_DEVICE void load(Tile& to, const TensorMap* map, const Place& from, const Strides& strides,
                       uint64_t* full) {
-    constexpr int of_box = kBoxChunks * kVectorSize<T>;
-    constexpr int boxes = Tile::length / of_box, units = int(sizeof(Tile) / boxes / kVectorBytes);
     const int head = strides.head ? from.head : 0, batch = strides.batch ? from.batch : 0;
+    load_boxes(to, map, from.row, head, batch, full);
+  }
+  // A tile by its boxes, which begin at the coordinates after the first.
+  template <class Tile>
+  TC_DEVICE void load_boxes(Tile& to, const TensorMap* map, int at1, int at2, int at3,
+                            uint64_t* full) {
     ptx::mbarrier_arrive_expect_tx(full, sizeof(Tile));
 #pragma unroll
-    for (int i = 0; i < boxes; ++i) {
-      const int32_t at[4] = {i * of_box, from.row, head, batch};
-      ptx::tma_load(to.at + i * units, map, at, full);
+    for (int i = 0; i < boxes_of<Tile>; ++i) {
+      const int32_t at[4] = {i * kOfBox, at1, at2, at3};
+      ptx::tma_load(to.at + i * units_of<Tile>, map, at, full);
     }
   }
 };
 
-}  // namespace tensorcraft::kernel::attention
+}  // namespace tensorcraft::kernel::attention_tiles

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/op/rung.h"
-#include "tensorcraft/ops/attention/params.h"
+#include "tensorcraft/device/attention/params.h"
 
 #include <algorithm>
 #include <string_view>
 
 // Tiles of the rungs on wgmma, and what the copy engine takes.
-namespace tensorcraft::kernel::attention {
+namespace tensorcraft::kernel::attention_tiles {
 
 inline constexpr int kOpen = -1;  // in place of options: only key_lengths hide keys
 
@@ -151,4 +151,4 @@ inline int32_t hopper_section(const Params& p) {
   return int32_t(std::clamp<int64_t>(heads, 1, int64_t(p.batch) * p.heads));
 }
 
-}  // namespace tensorcraft::kernel::attention
+}  // namespace tensorcraft::kernel::attention_tiles

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/index.h"
-#include "tensorcraft/ops/attention/params.h"
+#include "tensorcraft/device/attention/params.h"
 
 // Which rows of q, k and v belong together, on devices and hosts.
-namespace tensorcraft::kernel::attention {
+namespace tensorcraft::kernel::attention_tiles {
 
 // A request: its rows of q, and of k and v the ones in use. Rows of a ragged batch in front of the
 // first request and behind the last one are a request without number that has no key.
@@ -47,9 +47,11 @@ TC_HOST_DEVICE Request request_of_span(const Params& p, int s) {
     r.number = -1;
     return r;
   }
-  r.first_key = clamped(integer_at(p.k_starts, number, p.wide_k_starts), 0, p.seq_k);
-  const int end_key =
-      clamped(integer_at(p.k_starts, number + 1, p.wide_k_starts), r.first_key, p.seq_k);
+  int end_key = p.seq_k;
+  if (p.k_starts) {
+    r.first_key = clamped(integer_at(p.k_starts, number, p.wide_k_starts), 0, p.seq_k);
+    end_key = clamped(integer_at(p.k_starts, number + 1, p.wide_k_starts), r.first_key, p.seq_k);
+  }
   r.keys = keys_in_use(p, number, end_key - r.first_key);
   r.window = window_of_request(p, number);
   return r;
@@ -84,29 +86,30 @@ struct QueryTile {
   TC_HOST_DEVICE int end() const { return rows == 0 ? 0 : seen(rows - 1).end; }
 };
 
-// Tile number t of query_tiles(p, block_m) of batch b; tiles of keys that no query sees are left
-// out.
+// Tile number t of query_tiles(p, queries_of(C)) of batch b; tiles of keys that no query sees are
+// left out.
 template <Config C>
 TC_DEVICE QueryTile query_tile(const Params& p, int b, int t) {
   constexpr bool has_ranges = C.options >= kRanges;
+  constexpr int queries = queries_of(C);
   Request r{b, 0, p.seq_q, 0, keys_in_use(p, b, p.seq_k), p.window};
-  if (has_ranges && p.q_starts) {  // tiles of span s begin at number start / block_m + s
-    const auto number = [&](int s) { return start_of_span(p, s) / C.block_m + s; };
+  if (has_ranges && p.q_starts) {  // tiles of span s begin at number start / queries + s
+    const auto number = [&](int s) { return start_of_span(p, s) / queries + s; };
     const int s = last_span(p, t, number);
     r = request_of_span(p, s);
     t -= number(s);
   } else if (has_ranges) {
     r.window = window_of_request(p, b);
   }
-  const int rest = r.queries - t * C.block_m;
+  const int rest = r.queries - t * queries;
   QueryTile tile{r.number,
-                 r.first + t * C.block_m,
-                 rest < 0           ? 0
-                 : rest < C.block_m ? rest
-                                    : C.block_m,
+                 r.first + t * queries,
+                 rest < 0         ? 0
+                 : rest < queries ? rest
+                                  : queries,
                  r.first_key,
                  r.keys,
-                 place_of_query(r.queries, r.keys, t * C.block_m),
+                 place_of_query(r.queries, r.keys, t * queries),
                  r.window};
   if constexpr (has_ranges) {
     const int skipped = tile.seen(0).begin / C.block_n * C.block_n;
@@ -117,4 +120,4 @@ TC_DEVICE QueryTile query_tile(const Params& p, int b, int t) {
   return tile;
 }
 
-}  // namespace tensorcraft::kernel::attention
+}  // namespace tensorcraft::kernel::attention_tiles

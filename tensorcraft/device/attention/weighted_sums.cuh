@@ -2,10 +2,10 @@
 #pragma once
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/tile/warpgroup_sums.cuh"
-#include "tensorcraft/ops/attention/value_tiles.cuh"
+#include "tensorcraft/device/attention/value_tiles.cuh"
 
 // P V of a consumer: the weights of a tile as operands, and the sums of all tiles.
-namespace tensorcraft::kernel::attention {
+namespace tensorcraft::kernel::attention_tiles {
 
 // 16 bits. A thread's scores of 16 keys, packed in pairs, are the left operand of the same keys.
 template <class T, Config C>
@@ -130,4 +130,4 @@ struct WeightedSums<e4m3, C> {
   }
 };
 
-}  // namespace tensorcraft::kernel::attention
+}  // namespace tensorcraft::kernel::attention_tiles

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/logit.cuh"
-#include "tensorcraft/ops/attention/mask.cuh"
+#include "tensorcraft/device/attention/mask.cuh"
 
 // Softcap and mask of the rungs above naive, in registers.
-namespace tensorcraft::kernel::attention {
+namespace tensorcraft::kernel::attention_tiles {
 
 // Scores of one row of a tile: score_at(i) is one of kCount and key_at(i) its key, counted from the
 // tile's first one.
@@ -57,4 +57,4 @@ TC_DEVICE void to_logits(const Params& p, const QueryTile& tile, int b, int h, i
   }
 }
 
-}  // namespace tensorcraft::kernel::attention
+}  // namespace tensorcraft::kernel::attention_tiles

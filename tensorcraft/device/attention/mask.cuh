@@ -2,9 +2,9 @@
 #pragma once
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/logit.cuh"
-#include "tensorcraft/ops/attention/request.cuh"
+#include "tensorcraft/device/attention/request.cuh"
 
-namespace tensorcraft::kernel::attention {
+namespace tensorcraft::kernel::attention_tiles {
 
 // What the mask adds to the score of a key: of a bool -inf if the key is not seen. T: the dtype of
 // q.
@@ -32,4 +32,4 @@ TC_DEVICE float sink_of(const Params& p, int request, int h) {
   return p.sinks && request >= 0 ? p.sinks[h] : -kInfinity;
 }
 
-}  // namespace tensorcraft::kernel::attention
+}  // namespace tensorcraft::kernel::attention_tiles

@@ -6,12 +6,12 @@
 #include "tensorcraft/device/ptx/bulk.cuh"
 #include "tensorcraft/device/ptx/stmatrix.cuh"
 #include "tensorcraft/device/reduce.cuh"
-#include "tensorcraft/ops/attention/ring.cuh"
-#include "tensorcraft/ops/attention/weighted_sums.cuh"
+#include "tensorcraft/device/attention/ring.cuh"
+#include "tensorcraft/device/attention/weighted_sums.cuh"
 
-namespace tensorcraft::kernel::attention {
+namespace tensorcraft::kernel::attention_tiles {
 
-// A warpgroup that multiplies: 64 queries of a block.
+// A warpgroup that multiplies: 64 rows of a block, queries of a head or of packed ones.
 template <class T, Config C>
 struct Consumer {
   Ring<T, C>& ring;
@@ -89,9 +89,9 @@ struct Consumer {
   TC_DEVICE void mask(const Work<C>& w, int tile) {
     const int first = group * kGroupRows, key = tile * C.block_n;
     if constexpr (C.options >= kSoftcap) make_logits(w, key);
-    if (w.seen(first).end < key + C.block_n) hide<false>(w, key);
+    if (w.seen(query_of(first)).end < key + C.block_n) hide<false>(w, key);
     if constexpr (C.options >= kRanges)
-      if (w.seen(first + kGroupRows - 1).begin > key) hide<true>(w, key);
+      if (w.seen(query_of(first + kGroupRows - 1)).begin > key) hide<true>(w, key);
   }
 
   // Turns scores into weights, in their place; what was summed under the old maximum is to be
@@ -148,21 +148,20 @@ struct Consumer {
       if (sizeof(T) == 1) inverse[half] *= scale_of(p.v_scale, w.head / p.group);
       const float log_sum = logf(total) - kLog2OfLargest * kLn2;
       float lse = total == 0.f ? -kInfinity : fmaf(top[half], scale_of_scores(), log_sum);
+      const int row = group * kGroupRows + sums_row<false>(half);
       if (C.options >= kRanges && p.sinks) {
-        const Finished with = with_sink(lse, sink_of(p, w.request, w.head));
+        const Finished with = with_sink(lse, sink_of(p, w.request, head_of(w, row)));
         inverse[half] *= with.factor;
         lse = with.lse;
       }
-      const int row = group * kGroupRows + sums_row<false>(half);
-      if (p.lse && threadIdx.x % 4 == 0 && row < w.rows)
-        p.lse[(int64_t(w.batch) * p.heads + w.head) * p.seq_q + w.first + row] = lse;
+      if (p.lse && threadIdx.x % 4 == 0 && query_of(row) < w.rows) p.lse[lse_place(w, row)] = lse;
     }
     if (leads()) ptx::cp_async_bulk_wait_group_read<0>();
     meet();
     put(inverse);
     ptx::fence_proxy_async();
     meet();
-    const int rows = w.rows - group * kGroupRows;
+    const int rows = rows_of_group(w);
     if (C.options >= kRanges && rows > 0 && rows < kGroupRows && w.first + w.rows < p.seq_q)
       store_some(w, rows);
     else if (leads())
@@ -174,6 +173,20 @@ struct Consumer {
   }
 
  private:
+  static constexpr int kPacked = packed_heads(C);
+  static_assert(kGroupRows % kPacked == 0);
+  // The query of the tile and the head that a row has.
+  TC_DEVICE static int query_of(int row) { return row / kPacked; }
+  TC_DEVICE static int head_of(const Work<C>& w, int row) { return w.head + row % kPacked; }
+  TC_DEVICE int rows_of_group(const Work<C>& w) const {
+    return w.rows * kPacked - group * kGroupRows;
+  }
+  TC_DEVICE int64_t lse_place(const Work<C>& w, int row) const {
+    const int query = w.first + query_of(row), head = head_of(w, row);
+    if constexpr (C.packed > 0) return (int64_t(w.batch) * p.seq_q + query) * p.heads + head;
+    return (int64_t(w.batch) * p.heads + head) * p.seq_q + query;
+  }
+
   static constexpr float kLog2OfLargest = WeightedSums<T, C>::kLog2OfLargest;
 
   // Values behind the keys in use may be NaN, which a weight of 0 does not hide: they become 0.
@@ -212,7 +225,7 @@ struct Consumer {
   TC_DEVICE void hide(const Work<C>& w, int key) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const KeyRange seen = w.seen(group * kGroupRows + sums_row<false>(half));
+      const KeyRange seen = w.seen(query_of(group * kGroupRows + sums_row<false>(half)));
       const int limit = (in_front ? seen.begin : seen.end) - key - int(threadIdx.x) % 4 * 2;
 #pragma unroll
       for (int c = 0; c < C.block_n / 8; ++c) {
@@ -245,12 +258,12 @@ struct Consumer {
     }
   }
   TC_DEVICE void store(const Work<C>& w) const {
-    const int row = w.first + group * kGroupRows;
+    const int row = w.first + query_of(group * kGroupRows);
     const auto* bytes = reinterpret_cast<const unsigned char*>(&ring.q[C.out_tile]);
 #pragma unroll
     for (int i = 0; i < boxed_values(C) / 64; ++i) {
-      const int32_t at[4] = {i * 64, row, w.head, w.batch};
-      if (group * kGroupRows < w.rows)
+      const int32_t at[4] = {i * 64, C.packed ? w.head : row, C.packed ? row : w.head, w.batch};
+      if (rows_of_group(w) > 0)
         ptx::tma_store(&p.out_map, at,
                        bytes + Ring<T, C>::Outputs::place(group * kGroupRows, 8 * i));
     }
@@ -262,14 +275,16 @@ struct Consumer {
     constexpr int chunks = dim_of_values(C) / kVectorSize<Out>;
     const auto* bytes = reinterpret_cast<const unsigned char*>(&ring.q[C.out_tile]);
     Out* out = static_cast<Out*>(p.out) + w.batch * p.out_strides.batch +
-               w.head * p.out_strides.head + (w.first + group * kGroupRows) * p.out_strides.row;
+               w.head * p.out_strides.head +
+               (w.first + query_of(group * kGroupRows)) * p.out_strides.row;
     for (int i = threadIdx.x % kWarpgroup; i < rows * chunks; i += kWarpgroup) {
       const int row = i / chunks, chunk = i % chunks;
-      *reinterpret_cast<Vec4<uint32_t>*>(out + row * p.out_strides.row + chunk * kVectorSize<Out>) =
+      const int64_t at = query_of(row) * p.out_strides.row + row % kPacked * p.out_strides.head;
+      *reinterpret_cast<Vec4<uint32_t>*>(out + at + chunk * kVectorSize<Out>) =
           *reinterpret_cast<const Vec4<uint32_t>*>(
               bytes + Ring<T, C>::Outputs::place(group * kGroupRows + row, chunk));
     }
   }
 };
 
-}  // namespace tensorcraft::kernel::attention
+}  // namespace tensorcraft::kernel::attention_tiles

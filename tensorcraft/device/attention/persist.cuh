@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/attention/schedule.cuh"
+
+namespace tensorcraft::kernel::attention_tiles {
+
+// Each block has its first work from the start. Each work claims one more, so there are as many
+// claims as works, and the last one leaves 0.
+template <class T, Config C, class Producer>
+TC_DEVICE void produce_all(Producer& producer, const HopperParams& p) {
+  const uint32_t works =
+      uint32_t(p.batch * (p.heads / packed_heads(C)) * query_tiles(p, queries_of(C)));
+  for (uint32_t number = blockIdx.x; number < works;) {
+    const uint32_t claimed = producer.claim(works);
+    const Work<C> work(p, int(number));
+    if (work.rows > 0) produce<T, C>(producer, work);
+    number = gridDim.x + claimed;
+  }
+  producer.finish();
+}
+
+// Blocks that stay. `make_producer`: of what brings queries, keys and values.
+template <class T, Config C, class MakeProducer>
+TC_DEVICE void persist(const HopperParams& p, const MakeProducer& make_producer) {
+  static_assert(C.threads == (C.consumers + 1) * kWarpgroup);
+  auto& ring = dynamic_shared<Ring<T, C>>();
+  ring.start(p, 4 * C.consumers);
+  const int group = warpgroup_number();
+  if (group == C.consumers) {
+    give_registers<C.consumers>();
+    auto producer = make_producer(ring);
+    if (threadIdx.x % kWarpgroup < producer.threads) produce_all<T, C>(producer, p);
+  } else {
+    take_registers<C.consumers>();
+    Consumer<T, C> consumer(ring, p, group);
+    Starts<C>::begin(group);
+    for (int number = consumer.begin(); number != kNoWork; number = consumer.begin()) {
+      const Work<C> work = consumer.work(number);
+      consume(consumer, work);
+      consumer.finish(work);
+      if constexpr (!C.out_tile) {  // the output has left from the memory of the queries
+        consumer.finish_stores();
+        consumer.release_queries();
+      }
+    }
+    Starts<C>::end(group);
+    consumer.finish_stores();
+  }
+}
+
+}  // namespace tensorcraft::kernel::attention_tiles

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/paged_attention/maps.hpp"
+
+#include "tensorcraft/op/tensor_map.hpp"
+#include "tensorcraft/ops/paged_attention/plan.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tensorcraft::kernel::paged_attention {
+namespace {
+
+using op::boxes_map;
+
+// Queries or outputs: `rows` rows of a tile, of the packed heads of one token after another.
+TensorMap tokens_map(const void* data, const attention_tiles::Strides& s, DType dtype, int length,
+                     const attention_tiles::Params& a, int packed, int rows,
+                     const DeviceInfo& device) {
+  const auto stride = [](int size, int64_t n) { return size > 1 ? n : 0; };
+  return boxes_map(
+      {.data = data,
+       .dtype = dtype,
+       .length = length,
+       .sizes = {a.heads, a.seq_q, a.batch},
+       .strides = {stride(a.heads, s.head), stride(a.seq_q, s.row), stride(a.batch, s.batch)},
+       .box = {packed, rows / packed, 1}},
+      device);
+}
+
+TensorMap cache_map(const Cache& c, DType dtype, int length, const Params& p, int box_rows,
+                    const DeviceInfo& device) {
+  const int heads = p.heads / p.group;
+  return boxes_map({.data = c.data,
+                    .dtype = dtype,
+                    .length = length,
+                    .sizes = {p.block_size, heads, p.blocks},
+                    .strides = {c.row, heads > 1 ? c.head : 0, p.blocks > 1 ? c.block : 0},
+                    .box = {box_rows, 1, 1}},
+                   device);
+}
+
+}  // namespace
+
+void add_page_maps(op::Plan& plan, const Problem& problem, const DeviceInfo& device) {
+  const Params& p = problem.params;
+  Config c;
+  std::memcpy(&c, plan.main().kernel.config.data(), sizeof(c));
+  const attention_tiles::Params a = as_attention(p);
+  const auto map = [&](const void* data, const attention_tiles::Strides& s, int length, int rows) {
+    return tokens_map(data, s, problem.dtype, length, a, c.packed, rows, device);
+  };
+  HopperParams h{.attention = {a, map(p.q, a.q_strides, p.head_dim, c.block_m),
+                               cache_map(p.k, problem.dtype, p.head_dim, p, c.box_rows, device),
+                               cache_map(p.v, problem.dtype, p.v_dim, p, c.box_rows, device),
+                               map(p.out, a.out_strides, p.v_dim, kGroupRows), nullptr,
+                               std::max(1, attention_tiles::hopper_section(a) / c.packed)},
+                 .pages = p};
+  plan.set_params(plan.main_index(), h);
+  const auto* taken = reinterpret_cast<const char*>(&h.attention.taken);
+  plan.main().counter_at = int32_t(taken - reinterpret_cast<const char*>(&h));
+}
+
+}  // namespace tensorcraft::kernel::paged_attention
