@@ -95,15 +95,16 @@ TC_HOST_DEVICE constexpr int part_shared_bytes(const PartShape& s, int code_byte
 
 // The shape for a call whose requests have `rows` rows for a head of keys: as many stages as leave
 // room for `blocks`, and fewer warps if two stages do not, or a GPU has not the memory. Codes keep
-// a warp busy with conversions, so that more of them are needed.
+// a warp busy with conversions, so that more of them are needed. 64 rows of long keys would leave
+// two warps, whose sums the registers do not hold.
 TC_HOST_DEVICE constexpr PartShape part_shape(int64_t rows, int head_dim, int v_dim, int code_bytes,
                                               bool has_softcap, bool has_key_scales,
                                               int64_t shared_bytes_per_block) {
   const int value_dim = v_dim % 256 == 0 ? 256 : v_dim % 128 == 0 ? 128 : 64;
   const bool is_wide = value_dim == 256;  // its sums fill the registers
-  PartShape s{.row_tiles = rows <= kTileRows || is_wide ? 1
-                           : rows <= 2 * kTileRows      ? 2
-                                                        : 4,
+  PartShape s{.row_tiles = rows <= kTileRows || is_wide              ? 1
+                           : rows <= 2 * kTileRows || head_dim > 128 ? 2
+                                                                     : 4,
               .warps = 4,
               .stages = 6,
               .head_dim = head_dim,

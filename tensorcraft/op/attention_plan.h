@@ -120,7 +120,9 @@ inline std::string_view float8_refusal(const Params& p, OutputType out) {
   return "";
 }
 
-inline std::string_view hopper_refusal(const Params& p, int element_bytes, const op::Gpu& gpu) {
+// `code_bytes`: of k and v in memory.
+inline std::string_view hopper_refusal(const Params& p, int element_bytes, int code_bytes,
+                                       const op::Gpu& gpu) {
   if (gpu.architecture < 90) return "needs sm_90";
   if (gpu.architecture > 90) return "wgmma exists on sm_90 alone";
   if (element_bytes > 2) return "needs float16, bfloat16 or float8_e4m3fn";
@@ -134,8 +136,8 @@ inline std::string_view hopper_refusal(const Params& p, int element_bytes, const
            (rows <= 1 || s.row > 0);
   };
   if (!takes(p.q, p.q_strides, p.seq_q, element_bytes) ||
-      !takes(p.k, p.k_strides, p.seq_k, element_bytes) ||
-      !takes(p.v, p.v_strides, p.seq_k, element_bytes) || !takes(p.out, p.out_strides, p.seq_q, 2))
+      !takes(p.k, p.k_strides, p.seq_k, code_bytes) ||
+      !takes(p.v, p.v_strides, p.seq_k, code_bytes) || !takes(p.out, p.out_strides, p.seq_q, 2))
     return "rows of q, k, v and out must start at 16-byte boundaries, at strides of 0 to 2^40 "
            "bytes";
   return "";

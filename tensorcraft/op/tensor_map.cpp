@@ -53,9 +53,9 @@ TensorMap boxes_map(const Boxes& b, const DeviceInfo& device) {
   TiledTensor t{.dtype = b.dtype,
                 .address = const_cast<void*>(b.data),
                 .rank = 4,
-                .swizzle = TiledTensor::Swizzle::bytes_128};
+                .swizzle = b.line ? TiledTensor::Swizzle::none : TiledTensor::Swizzle::bytes_128};
   t.dims[0] = uint64_t(b.length);
-  t.box[0] = uint32_t(128 / dtype_bytes(b.dtype));
+  t.box[0] = b.line ? uint32_t(b.line) : uint32_t(128 / dtype_bytes(b.dtype));
   for (size_t i = 0; i < 3; ++i) {
     if (b.sizes[i] == 0) return {};
     t.dims[i + 1] = b.strides[i] ? uint64_t(b.sizes[i]) : 1;

@@ -14,14 +14,15 @@ namespace tensorcraft::op {
 TensorMap tensor_map(TiledTensor tensor, const DeviceInfo& device);
 // Likewise for windows over images; check_im2col() may refuse.
 TensorMap tensor_map(Im2colTensor tensor, const DeviceInfo& device);
-// A tensor as boxes of a line of 128 bytes by `box` entries of the other dimensions, of strides in
-// elements. What is shared along a dimension, by a stride of 0, has one entry there.
+// A tensor as boxes of a line by `box` entries of the other dimensions, of strides in elements.
+// What is shared along a dimension, by a stride of 0, has one entry there.
 struct Boxes {
   const void* data;
   DType dtype;
   int length;  // elements of a line in all
   std::array<int64_t, 3> sizes, strides;
   std::array<int, 3> box;
+  int line = 0;  // elements of a box's line; 0: 128 bytes of them, swizzled
 };
 // Of an empty tensor, of which nothing is copied, a map of zeros.
 TensorMap boxes_map(const Boxes& boxes, const DeviceInfo& device);

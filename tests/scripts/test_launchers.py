@@ -118,16 +118,18 @@ def test_every_kernel_waits_for_those_in_front_of_it() -> None:
             found.append(path.name)
     assert found == ["launch.cuh"], "one kernel, entry(), is that of every rung"
     # Those that begin themselves do it where they make their barriers.
-    for file in ("gemm/ring.cuh", "attention/ring.cuh", "conv2d/07_implicit_wgmma.cuh"):
-        ring = (ROOT / "tensorcraft/ops" / file).read_text(encoding="utf-8")
+    for file in ("ops/gemm/ring.cuh", "device/attention/ring.cuh", "ops/conv2d/07_implicit_wgmma.cuh"):
+        ring = (ROOT / "tensorcraft" / file).read_text(encoding="utf-8")
         assert "begin_kernel();" in ring.split("void start(", 1)[1].split("\n  }\n", 1)[0]
     schedule = (ROOT / "tensorcraft/ops/gemm/schedule.cuh").read_text(encoding="utf-8")
     assert "  ring.start(p, " in schedule.split("void run_tiles(", 1)[1].split("\n}\n", 1)[0]
+    persist = (ROOT / "tensorcraft/device/attention/persist.cuh").read_text(encoding="utf-8")
+    assert "  ring.start(p, " in persist.split("void persist(", 1)[1].split("\n}\n", 1)[0]
     # The second step of attention over few queries looks its row up first, and reads no part before.
     split = (ROOT / "tensorcraft/device/split_keys.cuh").read_text(encoding="utf-8")
     combine = split.split("void combine_row(", 1)[1].split("\n}\n", 1)[0]
     assert combine.index("find(row)") < combine.index("begin_kernel();") < combine.index("combine_parts<")
     for path in (ROOT / "tensorcraft/ops").rglob("*.cuh"):
         text = path.read_text(encoding="utf-8")
-        starts = any(call in text for call in ("  ring.start(p", " run_tiles<", " combine_row<C>("))
+        starts = any(call in text for call in ("  ring.start(p", " run_tiles<", " combine_row<C>(", "persist<T, "))
         assert ("begins_itself = true" in text) == (starts and path.name != "schedule.cuh"), path.name

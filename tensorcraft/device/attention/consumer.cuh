@@ -21,7 +21,9 @@ struct Consumer {
   WarpgroupSums<kGroupRows, C.block_n> score;
   WeightedSums<T, C> out;
   float top[2], sum[2];  // per row: running maximum (unscaled) and sum of weights
-  float factor;          // of float8: what scores are multiplied by before exp2
+  // Of scaled keys: what scores are multiplied by before exp2. Below 0, of those of 16 bits alone:
+  // they are multiplied by score_scale() first, as the largest score need not be the largest then.
+  float factor;
   static_assert(C.block_m == C.consumers * kGroupRows);
   static_assert(sizeof(Ring<T, C>) == ring_shared_bytes(C) && sizeof(Work<C>) <= kWorkBytes);
 
@@ -81,6 +83,10 @@ struct Consumer {
       // Else the largest score would not be that of the largest product.
       factor = scale > 0 ? p.scale * kLog2E * scale : kNan;
     } else {
+      if constexpr (kIsScaled) {
+        const float scale = score_scale(w);
+        factor = scale > 0 && scale < kInfinity ? scale * kLog2E : -1.f;
+      }
       clear_hidden(w);
     }
   }
@@ -89,6 +95,8 @@ struct Consumer {
   TC_DEVICE void mask(const Work<C>& w, int tile) {
     const int first = group * kGroupRows, key = tile * C.block_n;
     if constexpr (C.options >= kSoftcap) make_logits(w, key);
+    if constexpr (C.scaled)
+      if (factor < 0) scale_scores(score_scale(w));
     if (w.seen(query_of(first)).end < key + C.block_n) hide<false>(w, key);
     if constexpr (C.options >= kRanges)
       if (w.seen(query_of(first + kGroupRows - 1)).begin > key) hide<true>(w, key);
@@ -145,7 +153,7 @@ struct Consumer {
       total += __shfl_xor_sync(kFullWarp, total, 1);
       total += __shfl_xor_sync(kFullWarp, total, 2);
       inverse[half] = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
-      if (sizeof(T) == 1) inverse[half] *= scale_of(p.v_scale, w.head / p.group);
+      if (kIsScaled) inverse[half] *= scale_of(p.v_scale, w.head / p.group);
       const float log_sum = logf(total) - kLog2OfLargest * kLn2;
       float lse = total == 0.f ? -kInfinity : fmaf(top[half], scale_of_scores(), log_sum);
       const int row = group * kGroupRows + sums_row<false>(half);
@@ -188,6 +196,8 @@ struct Consumer {
   }
 
   static constexpr float kLog2OfLargest = WeightedSums<T, C>::kLog2OfLargest;
+  static constexpr bool kIsScaled = sizeof(T) == 1 || C.scaled;
+  static_assert(!C.scaled || C.options < kSoftcap);
 
   // Values behind the keys in use may be NaN, which a weight of 0 does not hide: they become 0.
   // All consumers come before the first tile of values.
@@ -205,10 +215,18 @@ struct Consumer {
     ptx::bar_sync(kAllConsumers, C.consumers * kWarpgroup);
   }
   TC_DEVICE float scale_of_scores() const {
-    return C.options >= kSoftcap ? 1.f : sizeof(T) == 1 ? factor * kLn2 : p.scale;
+    if (C.options >= kSoftcap || (C.scaled && factor < 0)) return 1.f;
+    return kIsScaled ? factor * kLn2 : p.scale;
   }
   TC_DEVICE float exp2_factor() const {
-    return sizeof(T) == 1 ? factor : scale_of_scores() * kLog2E;
+    return kIsScaled && !(C.scaled && factor < 0) ? factor : scale_of_scores() * kLog2E;
+  }
+  TC_DEVICE float score_scale(const Work<C>& w) const {
+    return p.scale * scale_of(p.k_scale, w.head / p.group);
+  }
+  TC_DEVICE void scale_scores(float scale) {
+#pragma unroll
+    for (int c = 0; c < C.block_n / 2; ++c) score.at[0][0][c] *= scale;
   }
   TC_DEVICE void make_logits(const Work<C>& w, int key) {
 #pragma unroll

@@ -23,7 +23,7 @@ struct Mask {
   MaskType type;
 };
 
-// What float8 codes of a head are multiplied by; null: 1.
+// What codes of a head are multiplied by; null: 1.
 struct CodeScale {
   const float* at;
   int32_t each;  // 1: one a head; 0: one for all
@@ -47,7 +47,7 @@ struct Params {
   float* parts;                     // split_kv, in the workspace: the memory of key_parts()
   unsigned char* v_tiles;           // float8 on wgmma, in the workspace: see value_tiles.cuh
   Mask mask;
-  CodeScale q_scale, k_scale, v_scale;  // of float8, those of k and v a head of k
+  CodeScale q_scale, k_scale, v_scale;  // of codes, those of k and v a head of k
   Strides q_strides, k_strides, v_strides, out_strides;
   int32_t batch, heads, group, seq_q, seq_k, head_dim, v_dim;
   int32_t requests;                                    // of a ragged batch, else batch
@@ -75,6 +75,7 @@ struct Config {
   int takes_turns = 0;  // they start their products one after another
   int out_tile = 0;     // the output leaves from memory of its own, not from that of the queries
   int out = 0;          // of float8 inputs: the output's OutputType; 0: own
+  int scaled = 0;       // 16-bit keys and values are multiplied by k_scale and v_scale
   int packed = 0;       // heads of a group whose queries are rows of a tile side by side; 0: one
 };
 

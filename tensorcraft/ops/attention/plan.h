@@ -142,7 +142,8 @@ inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gp
 // The rungs on wgmma: a block for each block_m queries, or as many as there are multiprocessors.
 inline Choice on_hopper(const Params& p, const Given& given, const op::Gpu& gpu, int producers,
                         bool persists) {
-  if (const auto why = hopper_refusal(p, given.element_bytes, gpu); !why.empty())
+  if (const auto why = hopper_refusal(p, given.element_bytes, given.element_bytes, gpu);
+      !why.empty())
     return op::refuse(why);
   const bool is_float8 = given.element_bytes == 1;
   if (const auto why = is_float8 ? float8_refusal(p, given.out) : ""; !why.empty())

@@ -7,28 +7,50 @@
 //   packed:  a key is read once for 16 to 64 rows, and multiplied for 16 of them at a time
 //   here:    once for 128, and multiplied for 64 at a time while others are weighed
 // Under a causal limit the rows of a tile stand at few places, so few products are hidden.
-// Demands: sm_90a, a cache of 16-bit elements in blocks of 16 keys or a multiple.
+// Codes of 8 bits become 16-bit tiles on the way, once each.
+// Demands: sm_90a, blocks of 16 keys or a multiple, no scale of each key.
 #include "tensorcraft/device/attention/persist.cuh"
+#include "tensorcraft/device/code_words.cuh"
 #include "tensorcraft/ops/paged_attention/params.h"
 #include "tensorcraft/ops/paged_attention/pages.cuh"
 
 namespace tensorcraft::kernel::paged_attention {
 
-// Brings tiles of keys and values whose rows lie in blocks of the cache: a lane of a warp looks up
-// a block and starts one box of its rows. Blocks that no query of the tile sees are looked up
-// nowhere: their rows are zeros, and so are those of a block that the cache lacks.
-template <class T, Config C>
+// Two tiles of codes behind the ring, and a barrier for each. Codes come there by the copy engine,
+// and the threads that copy make them tiles of T while the next ones come.
+template <class Code, Config C>
+struct CodeTiles {
+  alignas(128) Code at[2][C.block_n * C.head_dim];
+  uint64_t full[2];
+};
+
+// Brings tiles of keys and values whose rows lie in blocks of the cache: a thread of a warpgroup
+// looks up a block and starts one box of its rows. Blocks that no query of the tile sees are looked
+// up nowhere: their rows are zeros, and so are those of a block that the cache lacks.
+template <class T, class Code, Config C>
 struct PageProducer : attention_tiles::Producer<T, tile_config(C)> {
   using Producer = attention_tiles::Producer<T, tile_config(C)>;
+  using Ring = attention_tiles::Ring<T, tile_config(C)>;
   using Work = attention_tiles::Work<tile_config(C)>;
+  using Tile = typename Ring::Keys;
+  static constexpr bool kHasCodes = sizeof(Code) == 1;
   static constexpr int threads = kWarpgroup, kWarps = threads / kWarpSize;
   static constexpr int kBoxes = C.block_n / C.box_rows;
   static_assert(C.block_n % C.box_rows == 0 && C.box_rows % 8 == 0);
   const Params& pages;
   int thread = int(threadIdx.x) % threads;
+  // Of codes: tiles whose copies have started, tiles that are in the ring, and where the one goes
+  // that is not: values (1) of stage (2) with parity (0).
+  uint32_t started = 0, converted = 0;
+  int goal = 0;
 
-  TC_DEVICE PageProducer(attention_tiles::Ring<T, tile_config(C)>& ring, const HopperParams& p)
+  TC_DEVICE PageProducer(Ring& ring, const HopperParams& p)
       : Producer(ring, p.attention), pages(p.pages) {}
+  // Before the block's first barrier.
+  TC_DEVICE static void start(Ring& ring) {
+    if (!kHasCodes || threadIdx.x > 0) return;
+    for (uint64_t& full : codes_of(ring).full) ptx::mbarrier_init(&full, 1);
+  }
 
   TC_DEVICE uint32_t claim(uint32_t works) const {
     meet();
@@ -37,54 +59,108 @@ struct PageProducer : attention_tiles::Producer<T, tile_config(C)> {
     return this->ring.claimed;
   }
   TC_DEVICE void load_queries(const Work& w) {
+    convert_last();
     if (w.request >= 0) length_of(pages, w.request);  // so that the emulator refuses a wrong one
     if (thread == 0) Producer::load_queries(w);
     meet();
   }
   TC_DEVICE void finish() {
+    convert_last();
     if (thread == 0) Producer::finish();
   }
-  TC_DEVICE void load_keys(const Work&, int tile) {
-    const int stage = this->keys.stage;
-    load(this->ring.k[stage], &this->p.k_map, tile, &this->ring.k_empty[stage], this->keys.parity,
-         &this->ring.k_full[stage]);
-    this->keys.advance();
-  }
-  TC_DEVICE void load_values(const Work&, int tile) {
-    const int stage = this->values.stage;
-    load(this->ring.v[stage], &this->p.v_map, tile, &this->ring.v_empty[stage], this->values.parity,
-         &this->ring.v_full[stage]);
-    this->values.advance();
-  }
+  TC_DEVICE void load_keys(const Work&, int tile) { load<false>(this->keys, tile); }
+  TC_DEVICE void load_values(const Work&, int tile) { load<true>(this->values, tile); }
 
  private:
   static constexpr int kProducers = kTurns + 3;  // the barrier after those of consumers
   TC_DEVICE static void meet() { ptx::bar_sync(kProducers, threads); }
-  // The block of the cache that has these keys of a request, or -1 if no query sees one of them.
-  TC_DEVICE int block_of(const Work& w, int key) const {
-    const int begin = w.first_key + w.seen(0).begin, end = w.first_key + w.end();
-    if (key >= end || key + C.box_rows <= begin) return -1;
-    return int(Pages(pages, w.request, 0).block_of(key));
+  TC_DEVICE static CodeTiles<Code, C>& codes_of(Ring& ring) {
+    return *reinterpret_cast<CodeTiles<Code, C>*>(&ring + 1);
   }
-  // Blocks are looked up before there is room.
-  template <class Tile>
-  TC_DEVICE void load(Tile& to, const TensorMap* map, int tile, uint64_t* empty, uint32_t parity,
-                      uint64_t* full) const {
-    constexpr int lines = Producer::template boxes_of<Tile>;
+
+  template <bool kValues, class Cursor>
+  TC_DEVICE void load(Cursor& cursor, int tile) {
+    const TensorMap* map = kValues ? &this->p.v_map : &this->p.k_map;
+    if constexpr (kHasCodes) {
+      start_codes(map, tile);
+      convert_last<1>();
+      goal = cursor.stage * 4 + int(kValues) * 2 + int(cursor.parity);
+    } else {
+      Ring& ring = this->ring;
+      const int stage = cursor.stage;
+      if constexpr (kValues)
+        copy(ring.v[stage], map, tile, &ring.v_empty[stage], cursor.parity, &ring.v_full[stage]);
+      else
+        copy(ring.k[stage], map, tile, &ring.k_empty[stage], cursor.parity, &ring.k_full[stage]);
+    }
+    cursor.advance();
+  }
+
+  // A box of a tile: a line of 128 bytes, or of codes all of a key, of some rows.
+  struct Box {
+    int row, line, block, block_row;
+  };
+  template <int kLines>
+  TC_DEVICE Box box_of(int tile) const {
+    static_assert(kBoxes * kLines <= threads);
     const Work& w = this->ring.work;  // registers have gone to the consumers
-    static_assert(kBoxes * lines <= threads);
     const int copy = thread % kWarpSize * kWarps + thread / kWarpSize;
-    const int box = copy % kBoxes, line = copy / kBoxes;
-    const int key = w.first_key + tile * C.block_n + box * C.box_rows;
-    const int32_t at[4] = {line * Producer::kOfBox, key % pages.block_size, w.head / pages.group,
-                           line < lines ? block_of(w, key) : -1};
+    Box box{copy % kBoxes * C.box_rows, copy / kBoxes, -1, 0};
+    const int key = w.first_key + tile * C.block_n + box.row;
+    const int begin = w.first_key + w.seen(0).begin, end = w.first_key + w.end();
+    if (box.line < kLines && key < end && key + C.box_rows > begin)
+      box.block = int(Pages(pages, w.request, 0).block_of(key));
+    box.block_row = key % pages.block_size;
+    return box;
+  }
+  TC_DEVICE int key_head() const { return this->ring.work.head / pages.group; }
+
+  // Blocks are looked up before there is room.
+  template <class To>
+  TC_DEVICE void copy(To& to, const TensorMap* map, int tile, uint64_t* empty, uint32_t parity,
+                      uint64_t* full) const {
+    constexpr int lines = Producer::template boxes_of<To>;
+    const Box box = box_of<lines>(tile);
+    const int32_t at[4] = {box.line * Producer::kOfBox, box.block_row, key_head(), box.block};
     ptx::mbarrier_wait_parity(empty, parity);
-    if (thread == 0) ptx::mbarrier_arrive_expect_tx(full, sizeof(Tile));
+    if (thread == 0) ptx::mbarrier_arrive_expect_tx(full, sizeof(To));
     __syncwarp();
-    if (line < lines)
-      ptx::tma_load(
-          to.at + line * Producer::template units_of<Tile> + box * C.box_rows * kBoxChunks, map, at,
-          full);
+    if (box.line < lines)
+      ptx::tma_load(to.at + box.line * Producer::template units_of<To> + box.row * kBoxChunks, map,
+                    at, full);
+  }
+
+  TC_DEVICE void start_codes(const TensorMap* map, int tile) {
+    auto& codes = codes_of(this->ring);
+    const Box box = box_of<1>(tile);
+    const int32_t at[4] = {0, box.block_row, key_head(), box.block};
+    const int slot = int(started++ % 2);
+    if (thread == 0) ptx::mbarrier_arrive_expect_tx(&codes.full[slot], sizeof(codes.at[slot]));
+    __syncwarp();
+    if (box.line == 0)
+      ptx::tma_load(codes.at[slot] + box.row * C.head_dim, map, at, &codes.full[slot]);
+  }
+  // Makes the next tile of codes one of the ring, if more than kLeft have come or are to come.
+  template <int kLeft = 0>
+  TC_DEVICE void convert_last() {
+    if (!kHasCodes || started - converted <= kLeft) return;
+    auto& codes = codes_of(this->ring);
+    Ring& ring = this->ring;
+    const int stage = goal / 4, slot = int(converted % 2);
+    const bool is_values = goal & 2;
+    ptx::mbarrier_wait_parity(&codes.full[slot], converted++ / 2 % 2);
+    ptx::mbarrier_wait_parity(is_values ? &ring.v_empty[stage] : &ring.k_empty[stage], goal & 1);
+    auto* to = reinterpret_cast<unsigned char*>(is_values ? ring.v[stage].at : ring.k[stage].at);
+    constexpr int chunks = C.head_dim / kVectorSize<T>;
+#pragma unroll 4
+    for (int i = thread; i < C.block_n * chunks; i += threads) {
+      const auto words = load_words<T>(codes.at[slot] + i * kVectorSize<T>);
+      *reinterpret_cast<Vec4<uint32_t>*>(to + Tile::place(i / chunks, i % chunks)) = {
+          {words[0], words[1], words[2], words[3]}};
+    }
+    ptx::fence_proxy_async();
+    meet();
+    if (thread == 0) ptx::mbarrier_arrive(is_values ? &ring.v_full[stage] : &ring.k_full[stage]);
   }
 };
 
@@ -92,9 +168,12 @@ struct Persistent {
   static constexpr bool begins_itself = true;
   template <class T, class Code, Config C>
   TC_DEVICE static void run(const HopperParams& p) {
-    using Ring = attention_tiles::Ring<T, tile_config(C)>;
-    attention_tiles::persist<T, tile_config(C)>(
-        p.attention, [&](Ring& ring) { return PageProducer<T, C>(ring, p); });
+    using Producer = PageProducer<T, Code, C>;
+    using Ring = typename Producer::Ring;
+    static_assert(!Producer::kHasCodes || C.head_dim == C.value_dim);
+    Producer::start(dynamic_shared<Ring>());
+    attention_tiles::persist<T, tile_config(C)>(p.attention,
+                                                [&](Ring& ring) { return Producer(ring, p); });
   }
 };
 

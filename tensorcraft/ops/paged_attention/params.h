@@ -57,6 +57,7 @@ struct Config {
   int block_m = 0, block_n = 0;
   int takes_turns = 0;
   int out_tile = 0;
+  int scaled = 0;
   int packed = 0;
   int box_rows = 0;  // keys of a copy, all of one block of the cache
 };
@@ -104,7 +105,18 @@ TC_HOST_DEVICE constexpr attention_tiles::Config tile_config(const Config& c) {
           .consumers = c.block_m / kGroupRows,
           .takes_turns = c.takes_turns,
           .out_tile = c.out_tile,
+          .scaled = c.scaled,
           .packed = c.packed};
+}
+
+// Bytes of dynamic shared memory of persistent: the ring, and if the cache has codes of 8 bits two
+// tiles of them and a barrier for each.
+TC_HOST_DEVICE constexpr int staged_bytes(const Config& c) {
+  return round_up(2 * c.block_n * c.head_dim + 16, 1024);
+}
+TC_HOST_DEVICE constexpr int persistent_shared_bytes(const Config& c, int code_bytes) {
+  return attention_tiles::ring_shared_bytes(tile_config(c)) +
+         (code_bytes == 1 ? staged_bytes(c) : 0);
 }
 
 }  // namespace tensorcraft::kernel::paged_attention

@@ -51,11 +51,16 @@ inline std::string_view packing_refusal(const Params& p, const Given& given, con
   return "";
 }
 
+// Scales that are one number are multiplied in once if they are of codes; 16-bit keys, which have
+// some seldom, take them as those of each key.
+inline bool looks_at_key_scales(const Params& p, const Given& given) {
+  if (given.code_bytes == 1) return p.k.has_key_scales() || p.v.has_key_scales();
+  return p.k.scale || p.v.scale;
+}
 inline PartShape shape_for(const Params& p, const Given& given, const op::Gpu& gpu,
                            int64_t rows_of_request) {
   return part_shape(rows_of_request, p.head_dim, p.v_dim, given.code_bytes, p.softcap > 0,
-                    given.code_bytes == 1 && (p.k.has_key_scales() || p.v.has_key_scales()),
-                    gpu.shared_bytes_per_block);
+                    looks_at_key_scales(p, given), gpu.shared_bytes_per_block);
 }
 // The start of a rung whose blocks do the work of an AttentionPart each.
 inline Choice start_parts(const PartShape& shape, const Given& given, int64_t blocks,
@@ -116,6 +121,8 @@ inline attention_tiles::Params as_attention(const Params& p) {
           .key_lengths = p.lengths,
           .q_starts = p.starts,
           .sinks = p.sinks,
+          .k_scale = {p.k.scale, 0},
+          .v_scale = {p.v.scale, 0},
           .q_strides = strides(p.q_strides),
           .k_strides = of_cache(p.k),
           .v_strides = of_cache(p.v),
@@ -162,9 +169,11 @@ inline int packed_heads(const Params& p) { return std::gcd(p.group, kGroupRows);
 // Why the copy engine cannot bring the tiles of a call, or empty.
 inline std::string_view box_refusal(const Params& p, const attention_tiles::Params& a,
                                     const Given& given, const op::Gpu& gpu) {
-  if (given.element_bytes != 2 || given.code_bytes != 2)
-    return "needs queries and caches of float16 or bfloat16";
-  if (const auto why = attention_tiles::hopper_refusal(a, 2, gpu); !why.empty()) return why;
+  if (given.element_bytes != 2) return "needs float16 or bfloat16 queries";
+  if (const auto why = attention_tiles::hopper_refusal(a, 2, given.code_bytes, gpu); !why.empty())
+    return why;
+  if (p.k.has_key_scales() || p.v.has_key_scales()) return "takes no scale of each key";
+  if ((p.k.scale || p.v.scale) && p.softcap > 0) return "takes no softcap beside scales";
   if (p.q_strides.step != 1 || p.k.step != 1 || p.v.step != 1 || p.out_strides.step != 1)
     return "elements of a row must be neighbours";
   if (p.block_size % 16 != 0) return "block_size must be a multiple of 16";
@@ -199,15 +208,21 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
                       .block_n = tile->n,
                       .takes_turns = tile->takes_turns,
                       .out_tile = tile->out_tile,
+                      .scaled = p.k.scale || p.v.scale,
                       .packed = packed,
                       .box_rows = std::gcd(p.block_size, tile->n)};
   const int64_t works =
       int64_t(a.batch) * (p.heads / packed) *
       attention_tiles::query_tiles(a, attention_tiles::queries_of(tile_config(config)));
   if (works > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 tiles of queries");
+  if (given.code_bytes == 1 && p.v_dim != p.head_dim)
+    return op::refuse("the head_dim of codes must be that of their values");
+  const int shared_bytes = persistent_shared_bytes(config, given.code_bytes);
+  if (shared_bytes > gpu.shared_bytes_per_block)
+    return op::refuse("tiles of codes need more shared memory than a block of this GPU has");
   return Start{.config = config,
                .blocks = gpu.num_sms > 0 ? std::min<int64_t>(works, gpu.num_sms) : works,
-               .shared_bytes = attention_tiles::ring_shared_bytes(tile_config(config))};
+               .shared_bytes = shared_bytes};
 }
 
 inline op::Start<CombineConfig> combine_start(const Params& p) {
@@ -228,6 +243,7 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .file = "03_persistent.cuh",
      .idea = "wgmma on tiles that the copy engine brings block by block of the cache",
      .choose = persistent,
+     .spills = "threads that make tiles of codes have 40 registers: a few words, once a tile",
      .begins_itself = true},
     {.name = "packed",
      .file = "01_packed.cuh",
