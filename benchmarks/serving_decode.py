@@ -211,13 +211,14 @@ def contiguous(arrays: list[tuple[Any, Any, Any]], window: int = 0) -> Call:
     return call
 
 
-def cudnn(arrays: list[tuple[Any, Any, Any]]) -> Call:
+def cudnn(arrays: list[tuple[Any, Any, Any]], causal: bool = False) -> Call:
     from torch.nn import functional
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     def call(i: int) -> Any:
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-            return functional.scaled_dot_product_attention(*arrays[i], enable_gqa=True).transpose(1, 2)
+            out = functional.scaled_dot_product_attention(*arrays[i], is_causal=causal, enable_gqa=True)
+        return out.transpose(1, 2)
 
     return call
 
@@ -249,13 +250,17 @@ def flashinfer_call(inputs: Inputs, backend: str = "fa2") -> Call:
     return call
 
 
-def compile_flashinfer(caches: set[str]) -> str:
-    """Its version; its modules for these caches are compiled side by side."""
+def compile_flashinfer(cases: list[Case]) -> str:
+    """Its version; its modules for these cases are compiled side by side."""
     import flashinfer
     import torch
     from flashinfer.jit import build_jit_specs, gen_batch_prefill_module
 
-    dtypes = [dtype for cache, dtype in (("bf16", torch.bfloat16), ("fp8", torch.float8_e4m3fn)) if cache in caches]
+    dtypes = [
+        dtype
+        for cache, dtype in (("bf16", torch.bfloat16), ("fp8", torch.float8_e4m3fn))
+        if cache in {case.cache for case in cases}
+    ]
     bf16 = torch.bfloat16
     build_jit_specs(
         [gen_batch_prefill_module("fa2", bf16, d, bf16, torch.int32, DIM, DIM, 0, False, False, False) for d in dtypes],
@@ -332,20 +337,47 @@ def measure(
     return variant(inputs), in_turn(calls, case.sets, rounds, notes), notes
 
 
-def row_of(case: Case, variant: str, us: dict[str, float], notes: dict[str, str]) -> dict[str, Any]:
-    """Every row has the same columns; "n/a" where there is no figure."""
-    row: dict[str, Any] = {"name": "paged_attention", "case": case.name, "cache": case.cache, "variant": variant}
-    row["us"] = us.get(OURS, "n/a")
-    row |= {f"{name} us": us.get(name, "n/a") for name in (CONTIGUOUS, FLASHINFER, CUDNN, COPY)}
-    row |= {
-        column: us[peer] / us[ours] if {peer, ours} <= us.keys() else "n/a" for column, (peer, ours) in RATIOS.items()
-    }
-    rate = case.read_bytes / us[OURS] * 1e-6 if OURS in us else "n/a"
-    return row | {"bytes read": case.read_bytes, "TB/s": rate, "notes": notes}
+class Suite(NamedTuple):
+    """A file of rows: its cases, their candidates, and the columns of a row."""
+
+    title: str
+    timing: str
+    not_there: dict[str, str]
+    cases: list[Case]
+    rounds: int
+    beside: tuple[str, ...]  # candidates with a column of microseconds, next to ours
+    ratios: dict[str, tuple[str, str]]
+    more: Callable[[Case, float | None], dict[str, Any]]  # further columns, from our microseconds; None: no figure
+    makers: Callable[[Inputs, tuple[str, ...]], dict[str, Callable[[], Call]]]
+    compile_flashinfer: Callable[[list[Case]], str]
+
+    def row(self, case: Case, variant: str, us: dict[str, float], notes: dict[str, str]) -> dict[str, Any]:
+        """Every row has the same columns; "n/a" where there is no figure."""
+        row: dict[str, Any] = {"name": "paged_attention", "case": case.name, "cache": case.cache, "variant": variant}
+        row["us"] = us.get(OURS, "n/a")
+        row |= {f"{name} us": us.get(name, "n/a") for name in self.beside}
+        for column, (peer, ours) in self.ratios.items():
+            row[column] = us[peer] / us[ours] if {peer, ours} <= us.keys() else "n/a"
+        return row | self.more(case, us.get(OURS)) | {"notes": notes}
+
+    def measured(self, case: Case, peers: tuple[str, ...], rounds: int) -> dict[str, Any]:
+        try:
+            return self.row(case, *measure(case, lambda inputs: self.makers(inputs, peers), rounds))
+        except Exception as error:  # noqa: BLE001  the row says it, and the others go on
+            return self.row(case, "n/a", {}, {OURS: failure(error)})
+
+    def pick(self, only: str) -> list[Case]:
+        return [case for case in self.cases if only in f"{case.name} {case.cache}"]
 
 
-def pick(only: str, cases: list[Case] | None = None) -> list[Case]:
-    return [case for case in cases or CASES if only in f"{case.name} {case.cache}"]
+def decode_columns(case: Case, us: float | None) -> dict[str, Any]:
+    return {"bytes read": case.read_bytes, "TB/s": case.read_bytes / us * 1e-6 if us else "n/a"}
+
+
+SUITE = Suite(
+    "paged decode beside serving libraries", TIMING, NOT_THERE, CASES, 12, (CONTIGUOUS, FLASHINFER, CUDNN, COPY), RATIOS,
+    decode_columns, makers, compile_flashinfer,
+)  # fmt: skip
 
 
 def in_words(row: dict[str, Any]) -> str:
@@ -353,14 +385,14 @@ def in_words(row: dict[str, Any]) -> str:
     return "  ".join(f"{key}={value}" for key, value in parts.items() if value not in ("n/a", {}))
 
 
-def found_peers(compile_flashinfer: Callable[[], str]) -> tuple[dict[str, str], dict[str, str]]:
+def found_peers(suite: Suite, cases: list[Case]) -> tuple[dict[str, str], dict[str, str]]:
     """The versions of those that are there, and why the others are not."""
     import torch
 
     versions: dict[str, str] = {}
     unavailable: dict[str, str] = {}
     try:
-        versions[FLASHINFER] = compile_flashinfer()
+        versions[FLASHINFER] = suite.compile_flashinfer(cases)
     except Exception as error:  # noqa: BLE001  the file says it
         unavailable[FLASHINFER] = failure(error)
     if torch.backends.cudnn.is_available():
@@ -370,39 +402,17 @@ def found_peers(compile_flashinfer: Callable[[], str]) -> tuple[dict[str, str], 
     return versions, unavailable
 
 
-def write_rows(
-    out: Path, document: dict[str, Any], cases: list[Case], row_of_case: Callable[[Case], dict[str, Any]]
-) -> None:
-    """Writes the file after each row, and ends the script with 1 if ours failed in one."""
-    import torch
-
-    rows = document["rows"] = []
-    for case in cases:
-        rows.append(row_of_case(case))
-        out.write_text(text_of(document))
-        print(in_words(rows[-1]), flush=True)
-        torch.cuda.empty_cache()
-    failed = [f"{row['case']} {row['cache']}: {row['notes'][OURS]}" for row in rows if OURS in row["notes"]]
-    sys.exit("\n".join(failed) if failed else 0)
-
-
-def arguments(description: str, all_cases: list[Case]) -> tuple[argparse.Namespace, list[Case]]:
-    """Those of the command, and the cases that they name."""
+def run(suite: Suite, description: str) -> None:
+    """The command of a suite. It writes the file after each row, and ends with 1 if ours failed in one."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", default="", help='rows whose shape or cache has this text: "b16 4k", "fp8"')
     parser.add_argument("--peers", choices=["none", "all"], default="all")
     parser.add_argument("--quick", action="store_true", help="ours and the copy alone, fewer rounds")
     given = parser.parse_args()
-    cases = pick(given.only, all_cases)
+    cases, rounds = suite.pick(given.only), min(7, suite.rounds) if given.quick else suite.rounds
     if not cases:
-        parser.error(f"no row has {given.only!r}; there are {', '.join(f'{c.name} {c.cache}' for c in all_cases)}")
-    return given, cases
-
-
-def main() -> None:
-    given, cases = arguments(__doc__ or "", CASES)
-    rounds = 7 if given.quick else 12
+        parser.error(f"no row has {given.only!r}; there are {', '.join(f'{c.name} {c.cache}' for c in suite.cases)}")
 
     import torch
 
@@ -410,25 +420,21 @@ def main() -> None:
 
     torch.manual_seed(0)
     alone = given.quick or given.peers == "none"
-
-    def compile_for_cases() -> str:
-        return compile_flashinfer({case.cache for case in cases})
-
-    versions, unavailable = ({}, dict.fromkeys(PEERS, "not asked for")) if alone else found_peers(compile_for_cases)
+    versions, unavailable = ({}, dict.fromkeys(PEERS, "not asked for")) if alone else found_peers(suite, cases)
     for name, reason in unavailable.items():
         print(f"without {name}: {reason}", flush=True)
-
-    def row_of_case(case: Case) -> dict[str, Any]:
-        try:
-            return row_of(case, *measure(case, lambda inputs: makers(inputs, tuple(versions)), rounds))
-        except Exception as error:  # noqa: BLE001  the row says it, and the others go on
-            return row_of(case, "n/a", {}, {OURS: failure(error)})
-
-    document = {"title": "paged decode beside serving libraries",
-                "machine": {**machine(), "tensorcraft": tc.__version__, **versions}, "timing": TIMING,
-                "unavailable": {**NOT_THERE, **unavailable}}  # fmt: skip
-    write_rows(given.out, document, cases, row_of_case)
+    rows: list[dict[str, Any]] = []
+    facts = {**machine(), "tensorcraft": tc.__version__, **versions}
+    document = {"title": suite.title, "machine": facts, "timing": suite.timing,
+                "unavailable": {**suite.not_there, **unavailable}, "rows": rows}  # fmt: skip
+    for case in cases:
+        rows.append(suite.measured(case, tuple(versions), rounds))
+        given.out.write_text(text_of(document))
+        print(in_words(rows[-1]), flush=True)
+        torch.cuda.empty_cache()
+    failed = [f"{row['case']} {row['cache']}: {row['notes'][OURS]}" for row in rows if OURS in row["notes"]]
+    sys.exit("\n".join(failed) if failed else 0)
 
 
 if __name__ == "__main__":
-    main()
+    run(SUITE, __doc__ or "")

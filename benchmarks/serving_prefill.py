@@ -16,7 +16,6 @@ from typing import Any
 
 import serving_decode as decode
 from serving_decode import CONTIGUOUS, CUDNN, DIM, FLASHINFER, OURS, Call, Case, Inputs
-from timing import failure, machine
 
 HEADS = ((32, 8), (64, 8), (32, 4))
 # Requests, new tokens and keys.
@@ -50,17 +49,6 @@ def pairs_of(case: Case) -> int:
     return case.batch * sum(min(n, case.window) for n in range(first, case.keys + 1))
 
 
-def cudnn(arrays: list[tuple[Any, Any, Any]]) -> Call:
-    from torch.nn import functional
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
-    def call(i: int) -> Any:
-        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-            return functional.scaled_dot_product_attention(*arrays[i], is_causal=True, enable_gqa=True).transpose(1, 2)
-
-    return call
-
-
 def makers(inputs: Inputs, peers: tuple[str, ...]) -> dict[str, Callable[[], Call]]:
     """Makers of the candidates that take this case; NOT_THERE says why the others do not."""
     case = inputs.case
@@ -69,7 +57,7 @@ def makers(inputs: Inputs, peers: tuple[str, ...]) -> dict[str, Callable[[], Cal
         arrays = decode.contiguous_arrays(inputs)
         found[CONTIGUOUS] = partial(decode.contiguous, arrays, case.window)
         if CUDNN in peers and case.queries == case.keys and not case.window:
-            found[CUDNN] = partial(cudnn, arrays)
+            found[CUDNN] = partial(decode.cudnn, arrays, causal=True)
     if FLASHINFER in peers and case.cache != "int8":
         found[FLASHINFER] = partial(decode.flashinfer_call, inputs, "fa3" if case.cache == "bf16" else "fa2")
     return found
@@ -92,46 +80,15 @@ def compile_flashinfer(cases: list[Case]) -> str:
     return str(flashinfer.__version__)
 
 
-def row_of(case: Case, variant: str, us: dict[str, float], notes: dict[str, str]) -> dict[str, Any]:
-    """Every row has the same columns; "n/a" where there is no figure."""
-    row: dict[str, Any] = {"name": "paged_attention", "case": case.name, "cache": case.cache, "variant": variant}
-    row["us"] = us.get(OURS, "n/a")
-    row |= {f"{name} us": us.get(name, "n/a") for name in (CONTIGUOUS, FLASHINFER, CUDNN)}
-    row |= {
-        column: us[peer] / us[ours] if {peer, ours} <= us.keys() else "n/a" for column, (peer, ours) in RATIOS.items()
-    }
-    flops = 4 * DIM * case.heads * pairs_of(case)
-    return row | {"TFLOPS": flops / us[OURS] * 1e-6 if OURS in us else "n/a", "notes": notes}
+def columns(case: Case, us: float | None) -> dict[str, Any]:
+    return {"TFLOPS": 4 * DIM * case.heads * pairs_of(case) / us * 1e-6 if us else "n/a"}
 
 
-def main() -> None:
-    given, cases = decode.arguments(__doc__ or "", CASES)
-
-    import torch
-
-    import tensorcraft as tc
-
-    torch.manual_seed(0)
-    unavailable: dict[str, str] = {}
-    versions: dict[str, str] = {}
-    if given.quick or given.peers == "none":
-        unavailable = dict.fromkeys(decode.PEERS, "not asked for")
-    else:
-        versions, unavailable = decode.found_peers(lambda: compile_flashinfer(cases))
-    for name, reason in unavailable.items():
-        print(f"without {name}: {reason}", flush=True)
-
-    def row_of_case(case: Case) -> dict[str, Any]:
-        try:
-            return row_of(case, *decode.measure(case, lambda inputs: makers(inputs, tuple(versions)), ROUNDS))
-        except Exception as error:  # noqa: BLE001  the row says it, and the others go on
-            return row_of(case, "n/a", {}, {OURS: failure(error)})
-
-    document = {"title": "prefill over pages beside serving libraries",
-                "machine": {**machine(), "tensorcraft": tc.__version__, **versions}, "timing": TIMING,
-                "unavailable": {**NOT_THERE, **unavailable}}  # fmt: skip
-    decode.write_rows(given.out, document, cases, row_of_case)
+SUITE = decode.Suite(
+    "prefill over pages beside serving libraries", TIMING, NOT_THERE, CASES, ROUNDS, (CONTIGUOUS, FLASHINFER, CUDNN), RATIOS,
+    columns, makers, compile_flashinfer,
+)  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    decode.run(SUITE, __doc__ or "")

@@ -59,7 +59,7 @@ LINES_OF_LAYERS = {
     "scripts": 3600, "tests": 83500,
 }  # fmt: skip
 SOURCE = re.compile(r".*\.(cpp|hpp|h|cuh|cu|py|pyi|sh|cmake)|(.*/)?CMakeLists\.txt")
-# What scripts/control_path.py counts of a call: files from Python to the kernel, returns of the choice's parameter.
+# scripts/control_path.py counts this of a call: files from Python to the kernel, returns of the choice's parameter.
 CONTROL_PATHS = {"softmax": (11, 0), "gemm persistent": (23, 19)}
 NAMING_PLACES = re.compile(r"(tensorcraft|bindings|python|cli|bench|cmake|scripts)/|(.*/)?CMakeLists\.txt$")
 GENERIC_PLACES = re.compile(r"(tensorcraft|bindings|cli|scripts)/")  # bench/ has peers, python/ the methods of Tensor

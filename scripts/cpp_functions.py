@@ -8,7 +8,7 @@ from sources import code_of
 
 WORDS = {"if", "for", "while", "switch", "return", "catch", "sizeof", "decltype", "static_assert", "alignas"}
 TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"')
-# What stands between a function's parameters and its body: qualifiers, a type, a constructor's members.
+# This stands between a function's parameters and its body: qualifiers, a type, a constructor's members.
 TAIL = re.compile(r"\)[a-z\s]*(?:->[\w\s:<>&*]+)?(?::(?!:)(?:[^;{]|\{[^;{}]*\}(?=\s*[,{]))*)?\s*\{")
 
 
@@ -30,7 +30,7 @@ def closing(code, start):
 
 
 def parts(text):
-    """What commas outside brackets separate."""
+    """The parts that commas outside brackets separate."""
     depth, found = 0, [""]
     for before, letter in zip(" " + text, text, strict=False):
         depth += (letter in "({[<") - (letter in ")}]" or (letter == ">" and before != "-"))

@@ -30,7 +30,8 @@ inline int rows_of_request(const Params& p, int rows) {
 }
 
 // A multiprocessor of an H100 has 227 KiB for the queries, two or more tiles of keys and of values,
-// and perhaps the output; scores, weights and output are in the registers of m / 64 consumers.
+// and perhaps the output; scores, weights and output are in the registers of m / 64 consumers. The
+// last tile of 256 is for pages alone, whose tiles of one head_dim have equally many keys.
 struct HopperTile {
   int head_dim;
   int options;  // the most that it serves
@@ -40,14 +41,15 @@ struct HopperTile {
   int value_dim = 0;  // the head_dim of v; 0: that of q
 };
 inline constexpr HopperTile kHopperTiles[] = {
-    {32, kMasks, 0, 192, 128, 2, 1, 1},       {32, kMasks, 0, 128, 128, 2, 1, 1},
-    {32, kMasks, 0, 64, 128, 2, 0, 1},        {64, kMasks, 0, 192, 128, 2, 1, 1},
-    {64, kMasks, 0, 128, 128, 2, 1, 1},       {64, kMasks, 0, 64, 128, 2, 0, 1},
-    {96, kMasks, 0, 128, 128, 2, 1, 0},       {96, kMasks, 0, 64, 128, 2, 0, 1},
-    {128, kOpen, 4096, 128, 176, 2, 1, 0},    {128, kMasks, 0, 128, 128, 2, 1, 1},
-    {128, kMasks, 0, 64, 128, 2, 0, 1},       {256, 0, 0, 128, 80, 2, 1, 0},
-    {256, kRanges, 0, 128, 64, 2, 1, 0},      {256, kMasks, 0, 64, 80, 2, 0, 1},
-    {192, kMasks, 0, 128, 128, 2, 1, 0, 128}, {192, kMasks, 0, 64, 128, 2, 0, 1, 128},
+    {32, kMasks, 0, 192, 128, 2, 1, 1},      {32, kMasks, 0, 128, 128, 2, 1, 1},
+    {32, kMasks, 0, 64, 128, 2, 0, 1},       {64, kMasks, 0, 192, 128, 2, 1, 1},
+    {64, kMasks, 0, 128, 128, 2, 1, 1},      {64, kMasks, 0, 64, 128, 2, 0, 1},
+    {96, kMasks, 0, 128, 128, 2, 1, 0},      {96, kMasks, 0, 64, 128, 2, 0, 1},
+    {128, kOpen, 4096, 128, 176, 2, 1, 0},   {128, kMasks, 0, 128, 128, 2, 1, 1},
+    {128, kMasks, 0, 64, 128, 2, 0, 1},      {256, 0, 0, 128, 80, 2, 1, 0},
+    {256, kRanges, 0, 128, 64, 2, 1, 0},     {256, kMasks, 0, 64, 80, 2, 0, 1},
+    {256, kMasks, 0, 64, 64, 2, 0, 1},       {192, kMasks, 0, 128, 128, 2, 1, 0, 128},
+    {192, kMasks, 0, 64, 128, 2, 0, 1, 128},
 };
 
 // The same of float8, whose output always leaves from memory of its own. With 128 keys scores,
@@ -68,16 +70,17 @@ inline double rows_computed(const Params& p, const HopperTile& t) {
   return rows / (t.m == 64 ? kRateOfOne : 1);
 }
 
-// Of the tiles that serve a call the one with the fewest rows, else the first.
+// The tile with the fewest rows of those that serve a call, else the first; `n`: keys that it must
+// have, 0: any.
 template <class Tiles>
-const HopperTile* best_tile(const Params& p, const Tiles& tiles) {
+const HopperTile* best_tile(const Params& p, const Tiles& tiles, int n = 0) {
   const HopperTile* best = nullptr;
   const int options = options_of(p), least = options > 0 || is_limited(p) ? options : kOpen;
   const int keys = rows_of_request(p, p.seq_k);
   for (const HopperTile& t : tiles) {
     if (t.head_dim != p.head_dim || keys < t.least_keys) continue;
     if ((t.value_dim ? t.value_dim : t.head_dim) != p.v_dim) continue;
-    if (t.options < least) continue;
+    if (t.options < least || (n && t.n != n)) continue;
     if (!best || rows_computed(p, t) < rows_computed(p, *best)) best = &t;
   }
   return best;

@@ -15,7 +15,7 @@ TensorMap tensor_map(TiledTensor tensor, const DeviceInfo& device);
 // Likewise for windows over images; check_im2col() may refuse.
 TensorMap tensor_map(Im2colTensor tensor, const DeviceInfo& device);
 // A tensor as boxes of a line by `box` entries of the other dimensions, of strides in elements.
-// What is shared along a dimension, by a stride of 0, has one entry there.
+// A dimension along which memory is shared, by a stride of 0, has one entry.
 struct Boxes {
   const void* data;
   DType dtype;
@@ -24,7 +24,7 @@ struct Boxes {
   std::array<int, 3> box;
   int line = 0;  // elements of a box's line; 0: 128 bytes of them, swizzled
 };
-// Of an empty tensor, of which nothing is copied, a map of zeros.
+// The map of an empty tensor, of which nothing is copied, is zeros.
 TensorMap boxes_map(const Boxes& boxes, const DeviceInfo& device);
 
 // The address of a tensor of which a launch alone knows where it lies: in the plan's workspace, as

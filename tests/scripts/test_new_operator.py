@@ -50,7 +50,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_checks_pass(tree: Path) -> None:
     assert list(check_layers.problems(tree)) == []
-    # What a new operator adds to a layer may need a higher ceiling, which its commit says.
+    # A new operator adds lines to a layer, which may need a higher ceiling; its commit says so.
     assert [problem for problem in check_budgets.problems(tree) if "lines of source" not in problem] == []
     assert launchers.update(tree, check=True) == []
     assert list(operator_pages.all_problems(tree)) == [] and operator_pages.update(tree, check=True) == []

@@ -49,20 +49,20 @@ def test_sets_are_past_the_cache_and_divide_the_calls_of_a_graph() -> None:
 def test_each_row_is_there_once_and_only_large_caches_have_eight_bits() -> None:
     names = [f"{case.name} {case.cache}" for case in serving_decode.CASES]
     assert len(set(names)) == len(names) == 21
-    quantized = [case.name for case in serving_decode.pick("int8")]
+    quantized = [case.name for case in serving_decode.SUITE.pick("int8")]
     assert quantized == ["b16 4k 64/8", "b64 4k 32/8", "b1 131k 32/8", "b256 1k 32/8", "b32 8k 32/4"]
-    assert quantized == [case.name for case in serving_decode.pick("fp8")]
-    assert [case.queries for case in serving_decode.pick("queries")] == [4, 16]
+    assert quantized == [case.name for case in serving_decode.SUITE.pick("fp8")]
+    assert [case.queries for case in serving_decode.SUITE.pick("queries")] == [4, 16]
 
 
 def test_a_ratio_is_the_time_of_the_peer_over_ours() -> None:
     case, notes = Case.parse("b1 8k 64/8"), {"cuDNN": "RuntimeError: no"}
-    row = serving_decode.row_of(
+    row = serving_decode.SUITE.row(
         case, "split_kv", {"ours": 20.0, "contiguous": 10.0, "FlashInfer": 30.0, "copy": 5.0}, notes
     )
     assert (row["of FlashInfer"], row["of copy"]) == (1.5, 0.25)
     assert row["of cuDNN"] == row["contiguous of cuDNN"] == row["cuDNN us"] == "n/a"
     assert row["TB/s"] == pytest.approx(case.read_bytes / 20e-6 / 1e12)
     assert row["notes"] == notes
-    without = serving_decode.row_of(case, "n/a", {}, {"ours": "RuntimeError: no"})
+    without = serving_decode.SUITE.row(case, "n/a", {}, {"ours": "RuntimeError: no"})
     assert list(without) == list(row) and without["us"] == without["TB/s"] == "n/a"

@@ -32,8 +32,8 @@ def test_each_case_is_there_once_and_named() -> None:
 
 def test_a_row_has_tflops_and_the_same_columns_without_figures() -> None:
     case = Case(1, 2048, 32, 8, 2048)
-    row = serving_prefill.row_of(case, "persistent", {"ours": 100.0, "contiguous": 90.0, "FlashInfer": 120.0}, {})
+    row = serving_prefill.SUITE.row(case, "persistent", {"ours": 100.0, "contiguous": 90.0, "FlashInfer": 120.0}, {})
     assert (row["of arrays"], row["of FlashInfer"], row["of cuDNN"]) == (0.9, 1.2, "n/a")
     assert row["TFLOPS"] == pytest.approx(4 * 128 * 32 * 2048 * 2049 / 2 / 100e-6 / 1e12)
-    without = serving_prefill.row_of(case, "n/a", {}, {"ours": "RuntimeError: no"})
+    without = serving_prefill.SUITE.row(case, "n/a", {}, {"ours": "RuntimeError: no"})
     assert list(without) == list(row) and without["us"] == without["TFLOPS"] == "n/a"

@@ -21,8 +21,9 @@ struct Consumer {
   WarpgroupSums<kGroupRows, C.block_n> score;
   WeightedSums<T, C> out;
   float top[2], sum[2];  // per row: running maximum (unscaled) and sum of weights
-  // Of scaled keys: what scores are multiplied by before exp2. Below 0, of those of 16 bits alone:
-  // they are multiplied by score_scale() first, as the largest score need not be the largest then.
+  // float8: scores are multiplied by it before exp2. Scaled keys of 16 bits: scores are multiplied
+  // by it; below 0, score_scale() has multiplied them, as their largest need not have been that
+  // before.
   float factor;
   static_assert(C.block_m == C.consumers * kGroupRows);
   static_assert(sizeof(Ring<T, C>) == ring_shared_bytes(C) && sizeof(Work<C>) <= kWorkBytes);
@@ -83,9 +84,9 @@ struct Consumer {
       // Else the largest score would not be that of the largest product.
       factor = scale > 0 ? p.scale * kLog2E * scale : kNan;
     } else {
-      if constexpr (kIsScaled) {
+      if constexpr (C.scaled) {
         const float scale = score_scale(w);
-        factor = scale > 0 && scale < kInfinity ? scale * kLog2E : -1.f;
+        factor = scale > 0 && scale < kInfinity ? scale : -1.f;
       }
       clear_hidden(w);
     }
@@ -153,7 +154,7 @@ struct Consumer {
       total += __shfl_xor_sync(kFullWarp, total, 1);
       total += __shfl_xor_sync(kFullWarp, total, 2);
       inverse[half] = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
-      if (kIsScaled) inverse[half] *= scale_of(p.v_scale, w.head / p.group);
+      if (sizeof(T) == 1 || C.scaled) inverse[half] *= scale_of(p.v_scale, w.head / p.group);
       const float log_sum = logf(total) - kLog2OfLargest * kLn2;
       float lse = total == 0.f ? -kInfinity : fmaf(top[half], scale_of_scores(), log_sum);
       const int row = group * kGroupRows + sums_row<false>(half);
@@ -196,7 +197,6 @@ struct Consumer {
   }
 
   static constexpr float kLog2OfLargest = WeightedSums<T, C>::kLog2OfLargest;
-  static constexpr bool kIsScaled = sizeof(T) == 1 || C.scaled;
   static_assert(!C.scaled || C.options < kSoftcap);
 
   // Values behind the keys in use may be NaN, which a weight of 0 does not hide: they become 0.
@@ -215,11 +215,12 @@ struct Consumer {
     ptx::bar_sync(kAllConsumers, C.consumers * kWarpgroup);
   }
   TC_DEVICE float scale_of_scores() const {
-    if (C.options >= kSoftcap || (C.scaled && factor < 0)) return 1.f;
-    return kIsScaled ? factor * kLn2 : p.scale;
+    if (C.options >= kSoftcap) return 1.f;
+    if (C.scaled) return factor < 0 ? 1.f : factor;
+    return sizeof(T) == 1 ? factor * kLn2 : p.scale;
   }
   TC_DEVICE float exp2_factor() const {
-    return kIsScaled && !(C.scaled && factor < 0) ? factor : scale_of_scores() * kLog2E;
+    return sizeof(T) == 1 ? factor : scale_of_scores() * kLog2E;
   }
   TC_DEVICE float score_scale(const Work<C>& w) const {
     return p.scale * scale_of(p.k_scale, w.head / p.group);

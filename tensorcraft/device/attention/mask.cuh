@@ -6,7 +6,7 @@
 
 namespace tensorcraft::kernel::attention_tiles {
 
-// What the mask adds to the score of a key: of a bool -inf if the key is not seen. T: the dtype of
+// The mask adds this to the score of a key: of a bool -inf if the key is not seen. T: the dtype of
 // q.
 template <class T>
 TC_DEVICE float mask_at(const Mask& m, int64_t at) {

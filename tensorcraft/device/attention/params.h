@@ -23,7 +23,7 @@ struct Mask {
   MaskType type;
 };
 
-// What codes of a head are multiplied by; null: 1.
+// The number that codes of a head are multiplied by; null: 1.
 struct CodeScale {
   const float* at;
   int32_t each;  // 1: one a head; 0: one for all
@@ -40,8 +40,8 @@ struct Params {
   void* out;
   float* lse;  // contiguous [batch, heads, seq_q], packed: [batch, seq_q, heads]; null: not wanted
   const void* key_lengths;          // [requests], int32 or int64; null: every key counts
-  const void *q_starts, *k_starts;  // [requests + 1], likewise; null: not ragged, and
-                                    // k_starts alone: each request's keys begin at row 0
+  const void *q_starts, *k_starts;  // [requests + 1], likewise; null: not ragged. Of a ragged batch
+                                    // without k_starts each request's keys begin at row 0
   const uint8_t* causal_each;       // [requests], bool; null: `window` is that of all
   const float* sinks;               // [heads]; null: none
   float* parts;                     // split_kv, in the workspace: the memory of key_parts()
@@ -58,7 +58,7 @@ struct Params {
   int32_t part_run;                                    // split_kv: KeyParts::run
 };
 
-// What a Config looks at: kRanges: windows, sinks, ragged batches and causal of each request;
+// A Config looks at these: kRanges: windows, sinks, ragged batches and causal of each request;
 // kSoftcap: softcap too; kMasks: a mask too.
 inline constexpr int kRanges = 1, kSoftcap = 2, kMasks = 3;
 
@@ -85,11 +85,11 @@ using Output = Select<C.out == int(OutputType::bfloat16), bf16,
                       Select<C.out == int(OutputType::float16), f16,
                              Select<C.out == int(OutputType::float32), float, T>>>;
 
-// What the rungs from wgmma on are given besides: how the copy engine finds 64 elements of a row,
+// Rungs from wgmma on are given more: how the copy engine finds 64 elements of a row,
 // rows, head and batch.
 struct HopperParams : Params {
   TensorMap q_map, k_map, v_map, out_map;
-  // Of persistent: works that blocks have taken after their first; 0 before and after.
+  // persistent: works that blocks have taken after their first; 0 before and after.
   uint32_t* taken;
   int32_t section;  // heads, or packed ones, whose works follow each other by their queries
 };

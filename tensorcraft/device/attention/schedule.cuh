@@ -25,7 +25,7 @@ struct Starts {
   }
 };
 
-// What the producer and each consumer do for some work. A consumer gives its queries back once the
+// The producer and each consumer do this for some work. A consumer gives its queries back once the
 // last scores are there, if the output does not leave from their memory: the next ones come while
 // it weighs and stores.
 template <class T, Config C, class Producer>

@@ -39,8 +39,8 @@ struct PageProducer : attention_tiles::Producer<T, tile_config(C)> {
   static_assert(C.block_n % C.box_rows == 0 && C.box_rows % 8 == 0);
   const Params& pages;
   int thread = int(threadIdx.x) % threads;
-  // Of codes: tiles whose copies have started, tiles that are in the ring, and where the one goes
-  // that is not: values (1) of stage (2) with parity (0).
+  // Codes alone: tiles whose copies have started, tiles that are in the ring, and where the one
+  // goes that is not: values (1) of stage (2) with parity (0).
   uint32_t started = 0, converted = 0;
   int goal = 0;
 
@@ -170,7 +170,8 @@ struct Persistent {
   TC_DEVICE static void run(const HopperParams& p) {
     using Producer = PageProducer<T, Code, C>;
     using Ring = typename Producer::Ring;
-    static_assert(!Producer::kHasCodes || C.head_dim == C.value_dim);
+    static_assert(!Producer::kHasCodes ||
+                  (C.head_dim == C.value_dim && sizeof(CodeTiles<Code, C>) <= staged_bytes(C)));
     Producer::start(dynamic_shared<Ring>());
     attention_tiles::persist<T, tile_config(C)>(p.attention,
                                                 [&](Ring& ring) { return Producer(ring, p); });

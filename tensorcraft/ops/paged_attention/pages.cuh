@@ -25,12 +25,12 @@ struct Pages {
   TC_DEVICE Pages(const Params& params, int b, int key_head)
       : p(params), table(b * params.table_row), head(key_head) {}
 
-  // Entry i of the table; -1 if it names no block that the cache has: then it is not read.
-  TC_DEVICE int64_t block_at(int i) const {
-    const int64_t block = integer_at(p.tables, table + i * p.table_step, p.wide_tables);
+  // The block of key j; -1 if the table names none that the cache has: then it is not read.
+  TC_DEVICE int64_t block_of(int j) const {
+    const int64_t block =
+        integer_at(p.tables, table + j / p.block_size * p.table_step, p.wide_tables);
     return is_index(block, p.blocks, "paged_attention", "an entry of block_tables") ? block : -1;
   }
-  TC_DEVICE int64_t block_of(int j) const { return block_at(j / p.block_size); }  // of key j
   // Where key j of a block begins in a cache, and where its scale is.
   TC_DEVICE int64_t offset(const Cache& cache, int64_t block, int j) const {
     return block * cache.block + int64_t(j % p.block_size) * cache.row + head * cache.head;

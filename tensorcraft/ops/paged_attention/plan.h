@@ -144,24 +144,9 @@ inline attention_tiles::Params as_attention(const Params& p) {
 
 // Tiles of one head_dim have the same number of keys, so that a request's bits do not depend on
 // which of them the others choose.
-inline constexpr attention_tiles::HopperTile kPageTiles[] = {
-    {32, attention_tiles::kSoftcap, 0, 192, 128, 2, 1, 1},
-    {32, attention_tiles::kSoftcap, 0, 128, 128, 2, 1, 1},
-    {32, attention_tiles::kSoftcap, 0, 64, 128, 2, 0, 1},
-    {64, attention_tiles::kSoftcap, 0, 192, 128, 2, 1, 1},
-    {64, attention_tiles::kSoftcap, 0, 128, 128, 2, 1, 1},
-    {64, attention_tiles::kSoftcap, 0, 64, 128, 2, 0, 1},
-    {96, attention_tiles::kSoftcap, 0, 128, 128, 2, 1, 0},
-    {96, attention_tiles::kSoftcap, 0, 64, 128, 2, 0, 1},
-    {128, attention_tiles::kSoftcap, 0, 128, 128, 2, 1, 1},
-    {128, attention_tiles::kSoftcap, 0, 64, 128, 2, 0, 1},
-    {192, attention_tiles::kSoftcap, 0, 128, 128, 2, 1, 0, 128},
-    {192, attention_tiles::kSoftcap, 0, 64, 128, 2, 0, 1, 128},
-    {256, attention_tiles::kRanges, 0, 128, 64, 2, 1, 0},
-    {256, attention_tiles::kSoftcap, 0, 64, 64, 2, 0, 1},
-};
+inline constexpr int keys_of_tile(int head_dim) { return head_dim > 192 ? 64 : 128; }
 
-inline constexpr int64_t kMaxTokens = int64_t(1) << 30;  // counted in 32 bits
+inline constexpr int64_t kMaxRows = int64_t(1) << 30;  // counted in 32 bits
 
 // Heads that share keys whose queries are rows of one tile.
 inline int packed_heads(const Params& p) { return std::gcd(p.group, kGroupRows); }
@@ -182,23 +167,24 @@ inline std::string_view box_refusal(const Params& p, const attention_tiles::Para
   };
   if (is_shared(p.k) || is_shared(p.v)) return "blocks, rows and heads of caches share no memory";
   if (p.blocks == 0 || p.table_size == 0) return "no request has a block";
-  if (p.blocks > op::kMaxBlocks || p.tokens > kMaxTokens)
-    return "needs at most 2^30 tokens and 2^31 - 1 blocks";
+  if (p.blocks > op::kMaxBlocks || p.tokens * packed_heads(p) > kMaxRows)
+    return "needs at most 2^30 rows of tokens and heads, and 2^31 - 1 blocks";
   if ((p.lengths_step != 1 && p.batch > 1) || (p.starts && p.starts_step != 1))
     return "lengths and cu_seqlens_q must be contiguous";
   return "";
 }
 
 inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
-  attention_tiles::Params a = as_attention(p);
+  const attention_tiles::Params a = as_attention(p);
   if (const auto why = box_refusal(p, a, given, gpu); !why.empty()) return op::refuse(why);
   const int packed = packed_heads(p);
-  a.seq_q *= packed;  // rows
-  const attention_tiles::HopperTile* tile = attention_tiles::best_tile(a, kPageTiles);
+  attention_tiles::Params of_rows = a;
+  of_rows.seq_q *= packed;
+  const attention_tiles::HopperTile* tile =
+      attention_tiles::best_tile(of_rows, attention_tiles::kHopperTiles, keys_of_tile(p.head_dim));
   if (!tile)
     return op::refuse(
         "head_dim must be 32, 64, 96, 128 or 256, also that of values, or 192 with 128");
-  a.seq_q /= packed;
   const Config config{.threads = tile->m * 2 + 128,
                       .head_dim = tile->head_dim,
                       .value_dim = p.v_dim,
