@@ -3,7 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
-#include "tensorcraft/op/shared_address.hpp"
+#include "tensorcraft/op/launch/shared_address.hpp"
 
 #include <algorithm>
 #include <cmath>

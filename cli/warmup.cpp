@@ -4,7 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/diagnose/doctor.hpp"
 #include "tensorcraft/jit/warmup.hpp"
-#include "tensorcraft/op/simt.hpp"
+#include "tensorcraft/op/launch/simt.hpp"
 #include "tensorcraft/ops/all.hpp"
 
 #include <filesystem>

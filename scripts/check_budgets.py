@@ -36,9 +36,9 @@ NOT_TYPED = re.compile(r"<!-- (\w+)\b.*?<!-- /\1 -->|^```.*?^```|`[^`\n]+`|\d+\.
 WITH_RATIOS = re.compile(r"(README|CHANGELOG)\.md|tensorcraft/.*README\.md|examples/.*README\.md")
 # Sources whose test has another name, and which test that is.
 TESTED_ELSEWHERE = {
-    "tensorcraft/op/check.cpp": "every operator's refused arguments, tests/ops/",
+    "tensorcraft/op/checks/check.cpp": "every operator's refused arguments, tests/ops/",
     "tensorcraft/op/expression/": "the language and every variant of elementwise(), tests/ops/expression_test.cpp",
-    "tensorcraft/op/rows.cpp": "every row operator's conformance, tests/ops/conformance_test.cpp",
+    "tensorcraft/op/checks/rows.cpp": "every row operator's conformance, tests/ops/conformance_test.cpp",
     "tensorcraft/op/host/elements.cpp": "every reference row, tests/ops/conformance_test.cpp",
     "tensorcraft/ops/all.cpp": "tests/ops/conformance_test.cpp runs what it lists",
 }
@@ -256,7 +256,7 @@ def figure_problems(tree):
 
 def place_of_rungs(op, file):
     """Files that count as one have one place."""
-    return re.sub(rf"(/ops/{op})/\w+_plan\.h$", r"\1/plan.h", file)
+    return re.sub(rf"(/ops/{op})/(choice/)?\w+_plan\.h$", r"\1/plan.h", file)
 
 
 def rung_problems(tree):

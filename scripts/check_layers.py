@@ -20,13 +20,13 @@ HOST_BRANCH = {"tensorcraft/device/base.h", "tensorcraft/device/host.h"}
 HEADER_ONLY = {"tensorcraft/core/" + name for name in ("check.hpp", "dlpack.hpp", "error.hpp", "layout.hpp")}
 HEADER_ONLY |= {"tensorcraft/cuda/kernel_config.hpp"}
 # Plain C++ that the library and the launchers choose by.
-PLAN = re.compile(r"tensorcraft/(op/(rung|\w+_plan)\.h|ops/\w+/(\w+_)?plan\.h)$")
+PLAN = re.compile(r"tensorcraft/(op/choice/(rung|\w+_plan)\.h|ops/\w+/(plan\.h|(choice/)?\w+_plan\.h))$")
 # What the Python module converts to and from: types that Python sees, the registry, streams. No kernel, launch, plan, rung or
 # operator of its own, so what is decided or computed is the library's.
 CONVERTED = re.compile(
     r"tensorcraft/(core/\w+|cuda/(device|graph|launch_watcher|memory|stream|stream_priority|wait_value)"
     r"|runtime/(dispatch/dispatch|memory/(pool|pinned|tensor|host_memory_device|cuda_memory_device)|safetensors/\w+|scheduler/scheduler"
-    r"|transfer/engine)|jit/(kernel_cache|module|user_kernel|warmup)|op/(definition|operator|trace|value|host/elements)|ops/all"
+    r"|transfer/engine)|jit/(kernel_cache|module|user_kernel|warmup)|op/(definition|operator|launch/trace|value|host/elements)|ops/all"
     r"|sparse/matrix|packed/\w+|diagnose/tune)\.hpp$"
 )
 COMPUTING = {"<cmath>", "<complex>", "<execution>", "<numeric>", "<random>", "<valarray>"}
@@ -47,6 +47,11 @@ def operator(path):
     return parts[2] if parts[1] == "ops" and len(parts) > 3 else None
 
 
+def home(path):
+    """The folder of the file's operator, or its own."""
+    return "/".join(path.split("/")[:3]) + "/" if operator(path) else path.rsplit("/", 1)[0] + "/"
+
+
 def is_device_text(path):
     return path.endswith((".cuh", "/params.h")) or layer(path) == "device"
 
@@ -62,10 +67,9 @@ def launcher_problem(bracket, target):
 
 
 def plan_problem(path, bracket, target):
-    folder = path.rsplit("/", 1)[0]
     if bracket == "<" or layer(target) == "device":
         return None
-    if target.rsplit("/", 1)[0] == folder and (is_device_text(target) or PLAN.match(target)):
+    if target.startswith(home(path)) and (is_device_text(target) or PLAN.match(target)):
         return None
     if PLAN.match(target) and layer(target) == "op":
         return None
@@ -75,10 +79,9 @@ def plan_problem(path, bracket, target):
 def device_problem(path, bracket, target):
     if bracket == "<":
         return None if path in HOST_BRANCH else "device text includes nothing in angle brackets"
-    own = path.rsplit("/", 1)[0] + "/"
     if target.startswith("tensorcraft/device/"):
         return None
-    if layer(path) != "device" and target.startswith(own):
+    if layer(path) != "device" and target.startswith(home(path)):
         return None
     return "device text includes only tensorcraft/device/ and its own operator's files"
 

@@ -52,7 +52,7 @@ ROWS = [
              "tensorcraft/runtime/transfer/core.cpp: static_cast<void>(error_of([&] { device_->synchronize(lane.stream); }));")),
     Wait("asked", "rows of `tc.trace()`, a file of `tensorcraft trace`", "what was recorded; at its first call a trace file times the device's clock",
          "read them at the end", (
-             "tensorcraft/op/trace.cpp: ? double(Event::elapsed_ms(*call.start_event, *call.end_event))",
+             "tensorcraft/op/launch/trace.cpp: ? double(Event::elapsed_ms(*call.start_event, *call.end_event))",
              "tensorcraft/runtime/trace/trace_log.cpp: event.synchronize();",
              "tensorcraft/runtime/trace/trace_log.cpp: const std::chrono::duration<double, std::milli> since(Event::elapsed_ms(epoch.event, event));")),
     Wait("asked", "`tc.tune`, `tensorcraft tune`", "each run that is timed", "tune before the program serves", (

@@ -9,7 +9,7 @@
 #include "tensorcraft/jit/compiler.hpp"
 #include "tensorcraft/jit/kernel_cache.hpp"
 #include "tensorcraft/op/operator.hpp"
-#include "tensorcraft/op/tuning_database.hpp"
+#include "tensorcraft/op/tuning/tuning_database.hpp"
 
 #include <array>
 #include <concepts>

@@ -4,7 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/version.hpp"
 #include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/op/trace.hpp"
+#include "tensorcraft/op/launch/trace.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 #include "tensorcraft/runtime/safetensors/file.hpp"

@@ -26,7 +26,7 @@
 #include "tensorcraft/core/prefixes.hpp"
 #include "tensorcraft/core/version.hpp"
 #include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/op/trace.hpp"
+#include "tensorcraft/op/launch/trace.hpp"
 #include "tensorcraft/runtime/transfer/engine.hpp"
 
 #include <nanobind/stl/string.h>

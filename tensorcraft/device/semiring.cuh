@@ -45,7 +45,7 @@ struct ProductSemiring {
 };
 
 // The text of a compiled expression, which includes the rung, defines the first
-// (op/semiring.cpp), interpreted_semiring.cuh the second.
+// (op/checks/semiring.cpp), interpreted_semiring.cuh the second.
 template <class Params>
 struct CompiledSemiring;
 template <class Params>

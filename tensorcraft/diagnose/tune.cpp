@@ -9,8 +9,8 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/diagnose/timing.hpp"
 #include "tensorcraft/jit/warmup.hpp"
-#include "tensorcraft/op/configuration_selector.hpp"
-#include "tensorcraft/op/plan.hpp"
+#include "tensorcraft/op/tuning/configuration_selector.hpp"
+#include "tensorcraft/op/launch/plan.hpp"
 
 #include <algorithm>
 #include <chrono>

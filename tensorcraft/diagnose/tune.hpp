@@ -3,9 +3,9 @@
 #include "tensorcraft/cuda/stream.hpp"
 #include "tensorcraft/diagnose/tuner.hpp"
 #include "tensorcraft/jit/entry.hpp"
-#include "tensorcraft/op/configuration_selector.hpp"
+#include "tensorcraft/op/tuning/configuration_selector.hpp"
 #include "tensorcraft/op/operator.hpp"
-#include "tensorcraft/op/tuning_database.hpp"
+#include "tensorcraft/op/tuning/tuning_database.hpp"
 
 #include <functional>
 #include <span>

@@ -6,7 +6,7 @@
 #include "tensorcraft/ops/gemm/02_block_tiled.cuh"
 #include "tensorcraft/ops/gemm/05_async.cuh"
 #include "tensorcraft/ops/gemm/06_tensor_core.cuh"
-#include "tensorcraft/ops/gemm/functor.cuh"
+#include "tensorcraft/ops/gemm/parts/functor.cuh"
 #include "tensorcraft/ops/gemm/11_persistent.cuh"
 #include "tensorcraft/ops/gemm/plan.h"
 

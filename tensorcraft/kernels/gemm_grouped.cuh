@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/kernels/gemm.cuh"
-#include "tensorcraft/ops/gemm/grouped_plan.h"
+#include "tensorcraft/ops/gemm/choice/grouped_plan.h"
 
 // Products of groups of rows, each by a matrix of its own, and of the first rows of each matrix.
 // Compiled for each T, with the matrices of the groups as columns: naive (a kernel), for f16 and

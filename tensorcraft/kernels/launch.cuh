@@ -6,7 +6,7 @@
 #include "tensorcraft/device/begin_kernel.cuh"
 #include "tensorcraft/kernels/arguments.hpp"
 #include "tensorcraft/kernels/check.cuh"
-#include "tensorcraft/op/row_plan.h"
+#include "tensorcraft/op/choice/row_plan.h"
 
 #include <array>
 #include <atomic>

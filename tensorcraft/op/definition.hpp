@@ -2,12 +2,12 @@
 #pragma once
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/op/choose.hpp"
-#include "tensorcraft/op/host_memory.hpp"
-#include "tensorcraft/op/nearest_settings.hpp"
-#include "tensorcraft/op/plan_cache.hpp"
-#include "tensorcraft/op/trace.hpp"
-#include "tensorcraft/op/tuned_call.hpp"
+#include "tensorcraft/op/choice/choose.hpp"
+#include "tensorcraft/op/launch/host_memory.hpp"
+#include "tensorcraft/op/choice/nearest_settings.hpp"
+#include "tensorcraft/op/launch/plan_cache.hpp"
+#include "tensorcraft/op/launch/trace.hpp"
+#include "tensorcraft/op/tuning/tuned_call.hpp"
 #include "tensorcraft/runtime/dispatch/dispatch.hpp"
 
 #include <algorithm>

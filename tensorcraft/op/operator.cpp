@@ -5,11 +5,11 @@
 #include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/cuda/stream_counter.hpp"
 #include "tensorcraft/jit/kernel.hpp"
-#include "tensorcraft/op/check.hpp"
-#include "tensorcraft/op/configuration_selector.hpp"
+#include "tensorcraft/op/checks/check.hpp"
+#include "tensorcraft/op/tuning/configuration_selector.hpp"
 #include "tensorcraft/jit/source.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/tensor_map.hpp"
+#include "tensorcraft/op/launch/tensor_map.hpp"
 #include "tensorcraft/runtime/memory/workspace.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/source_location.hpp"
-#include "tensorcraft/op/kernel_report.hpp"
-#include "tensorcraft/op/tuned.hpp"
+#include "tensorcraft/op/launch/kernel_report.hpp"
+#include "tensorcraft/op/tuning/tuned.hpp"
 #include "tensorcraft/op/value.hpp"
 #include "tensorcraft/op/variant.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/op/operator.hpp"
-#include "tensorcraft/op/plan_cache.hpp"
+#include "tensorcraft/op/launch/plan_cache.hpp"
 
 #include <functional>
 #include <optional>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/op/host_memory.hpp"
+#include "tensorcraft/op/launch/host_memory.hpp"
 #include "tensorcraft/op/immortal.hpp"
 #include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/op/option.hpp"
-#include "tensorcraft/op/plan_cache.hpp"
+#include "tensorcraft/op/launch/plan_cache.hpp"
 
 #include <functional>
 #include <optional>

@@ -4,7 +4,7 @@
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/cuda/stream.hpp"
 #include "tensorcraft/device/activation.h"
-#include "tensorcraft/op/value_or_tensor.hpp"
+#include "tensorcraft/op/checks/value_or_tensor.hpp"
 
 #include <array>
 #include <cstdint>

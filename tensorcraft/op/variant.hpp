@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/ladder.hpp"
+#include "tensorcraft/op/choice/ladder.hpp"
 
 #include <string_view>
 

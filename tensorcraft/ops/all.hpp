@@ -16,7 +16,7 @@
 #include "tensorcraft/ops/gated_activation/gated_activation.hpp"
 #include "tensorcraft/ops/gather/gather.hpp"
 #include "tensorcraft/ops/gemm/gemm.hpp"
-#include "tensorcraft/ops/gemm/grouped_gemm.hpp"
+#include "tensorcraft/ops/gemm/groups/grouped_gemm.hpp"
 #include "tensorcraft/ops/group_norm/group_norm.hpp"
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
 #include "tensorcraft/ops/masked_mean/masked_mean.hpp"

@@ -2,7 +2,7 @@
 #include "tensorcraft/packed/conv_weight.hpp"
 
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/ops/all.hpp"
 
 #include <utility>

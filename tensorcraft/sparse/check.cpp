@@ -2,7 +2,7 @@
 #include "tensorcraft/sparse/check.hpp"
 
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/op/csr.hpp"
+#include "tensorcraft/op/checks/csr.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"

@@ -5,7 +5,7 @@
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/op/csr.hpp"
+#include "tensorcraft/op/checks/csr.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/sparse/check.hpp"
 

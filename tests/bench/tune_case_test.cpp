@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/tune_case.hpp"
 
-#include "tensorcraft/op/plan_cache.hpp"
-#include "tensorcraft/op/trace.hpp"
+#include "tensorcraft/op/launch/plan_cache.hpp"
+#include "tensorcraft/op/launch/trace.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/softmax/softmax.hpp"
 #include "tests/stress/stress.hpp"

@@ -3,7 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/op/trace.hpp"
+#include "tensorcraft/op/launch/trace.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/gemm/gemm.hpp"
 #include "tensorcraft/ops/softmax/softmax.hpp"

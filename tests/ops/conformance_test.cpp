@@ -3,7 +3,7 @@
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/jit/warmup.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/trace.hpp"
+#include "tensorcraft/op/launch/trace.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/ops/property.hpp"
 #include "tests/support/simt_cases.hpp"

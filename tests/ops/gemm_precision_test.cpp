@@ -6,7 +6,7 @@
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/gemm/gemm.hpp"
-#include "tensorcraft/ops/gemm/grouped_gemm.hpp"
+#include "tensorcraft/ops/gemm/groups/grouped_gemm.hpp"
 #include "tensorcraft/ops/gemm/params.h"
 #include "tests/support/tensors.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/gemm/group_scales.hpp"
+#include "tensorcraft/ops/gemm/groups/group_scales.hpp"
 
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/gemm/gemm.hpp"
-#include "tensorcraft/ops/gemm/grouped_gemm.hpp"
+#include "tensorcraft/ops/gemm/groups/grouped_gemm.hpp"
 #include "tensorcraft/ops/gemm/plan.h"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/gemm_plans.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/gemm/grouped_gemm.hpp"
+#include "tensorcraft/ops/gemm/groups/grouped_gemm.hpp"
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"

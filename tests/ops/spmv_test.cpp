@@ -3,7 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
-#include "tensorcraft/op/csr.hpp"
+#include "tensorcraft/op/checks/csr.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/support/expect_error.hpp"
 #include "tests/support/tensors.hpp"

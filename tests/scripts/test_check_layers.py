@@ -52,7 +52,7 @@ def test_the_tree_has_the_folders_and_parts_of_the_design():
         ("kernels/a.cuh", '"tensorcraft/ops/gemm/gemm.hpp"', "needs no library"),
         ("ops/gemm/plan.h", '"tensorcraft/core/dtype.hpp"', "only device/"),
         ("ops/gemm/plan.h", '"tensorcraft/ops/softmax/plan.h"', "only device/"),
-        ("op/row_plan.h", '"tensorcraft/op/rows.hpp"', "only device/"),
+        ("op/choice/row_plan.h", '"tensorcraft/op/checks/rows.hpp"', "only device/"),
     ],
 )
 def test_a_bad_include_is_refused(tmp_path, path, include, reason):
@@ -78,7 +78,7 @@ def test_the_benchmark_is_above_the_library(tmp_path, path, include, reason):
     [
         ("bindings/python/a.cpp", '#include "tensorcraft/ops/softmax/softmax.hpp"', "bindings convert"),
         ("bindings/python/a.cpp", '#include "tensorcraft/cuda/launch.hpp"', "bindings convert"),
-        ("bindings/python/a.hpp", '#include "tensorcraft/op/plan.hpp"', "bindings convert"),
+        ("bindings/python/a.hpp", '#include "tensorcraft/op/launch/plan.hpp"', "bindings convert"),
         ("bindings/python/a.cpp", '#include "bench/engine.hpp"', "bindings convert"),
         ("bindings/python/a.cpp", "#include <cmath>", "compute nothing"),
         ("python/tensorcraft/_a.py", "import ctypes", "computes nothing"),
@@ -111,7 +111,7 @@ def test_the_benchmark_includes_the_library_and_its_runner_google_benchmark(tmp_
         ("kernels/gemm.cuh", '"tensorcraft/ops/gemm/00_naive.cuh"'),
         ("kernels/gemm.cuh", '"tensorcraft/ops/gemm/plan.h"'),
         ("kernels/check.cuh", "<cuda_runtime_api.h>"),
-        ("ops/gemm/plan.h", '"tensorcraft/op/rung.h"'),
+        ("ops/gemm/plan.h", '"tensorcraft/op/choice/rung.h"'),
         ("ops/gemm/plan.h", '"tensorcraft/ops/gemm/params.h"'),
         ("tensorcraft.hpp", '"tensorcraft/ops/gemm/gemm.hpp"'),
     ],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A functor of a launcher's user behind a sum, as kernels/gemm.cuh compiles it into a rung.
 #include "tensorcraft/ops/gemm/06_tensor_core.cuh"
-#include "tensorcraft/ops/gemm/functor.cuh"
+#include "tensorcraft/ops/gemm/parts/functor.cuh"
 #include "tensorcraft/ops/gemm/00_naive.cuh"
 #include "tests/simt/kernels.hpp"
 

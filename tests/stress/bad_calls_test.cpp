@@ -6,7 +6,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
-#include "tensorcraft/op/host_memory.hpp"
+#include "tensorcraft/op/launch/host_memory.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tests/stress/stress.hpp"
 #include "tests/support/fake_driver.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call like an earlier one is repeated from memory (op/plan_cache.hpp). For the cases of every
-// operator: with other addresses and seeds it launches, byte for byte, what planning anew would.
-#include "tensorcraft/op/plan_cache.hpp"
+// A call like an earlier one is repeated from memory (op/launch/plan_cache.hpp). For the cases of
+// every operator: with other addresses and seeds it launches, byte for byte, what planning anew
+// would.
+#include "tensorcraft/op/launch/plan_cache.hpp"
 #include "tensorcraft/tensorcraft.hpp"
 #include "tests/stress/stress.hpp"
 #include "tests/support/cases.hpp"

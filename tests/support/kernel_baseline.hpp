@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/jit/entry.hpp"
-#include "tensorcraft/op/kernel_report.hpp"
+#include "tensorcraft/op/launch/kernel_report.hpp"
 
 #include <map>
 #include <string>

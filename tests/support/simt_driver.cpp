@@ -4,7 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/jit/entry.hpp"
 #include "tensorcraft/jit/host_compiler.hpp"
-#include "tensorcraft/op/simt.hpp"
+#include "tensorcraft/op/launch/simt.hpp"
 #include "tensorcraft/ops/elementwise/problem.hpp"
 #include "tensorcraft/simt/instance.hpp"
 #include "tests/support/cases.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/op/tuned.hpp"
+#include "tensorcraft/op/tuning/tuned.hpp"
 
 // Makes a test program's choices independent of what its user has tuned.
 namespace tensorcraft::test {

@@ -40,7 +40,7 @@ struct Lists {
 constexpr std::string_view kBody = "void body";
 // Kernels that read an expression or a semiring as steps include these; their Config says so.
 constexpr std::pair<std::string_view, std::string_view> kReaders[] = {
-    {"::expression)::interpreted", "tensorcraft/ops/gemm/interpreted_expression.cuh"},
+    {"::expression)::interpreted", "tensorcraft/ops/gemm/parts/interpreted_expression.cuh"},
     {"::semiring)::interpreted", "tensorcraft/device/interpreted_semiring.cuh"}};
 
 // Whatever is asked for is there: plans are then made as on a machine without a compiler.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/row_center/row_center.hpp"
 
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/rows.hpp"
-#include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/op/rung.h"
+#include "tensorcraft/op/checks/rows.hpp"
+#include "tensorcraft/op/choice/rung.h"
 #include "tensorcraft/ops/row_center/params.h"
 
 namespace tensorcraft {

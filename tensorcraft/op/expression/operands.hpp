@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/op/expression/language.hpp"
-#include "tensorcraft/op/named_operand.hpp"
+#include "tensorcraft/op/checks/named_operand.hpp"
 #include "tensorcraft/op/value.hpp"
 
 #include <span>

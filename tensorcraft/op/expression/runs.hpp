@@ -2,8 +2,8 @@
 #pragma once
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/rows.hpp"
-#include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/op/shared_address.hpp"
+#include "tensorcraft/op/checks/rows.hpp"
+#include "tensorcraft/op/launch/shared_address.hpp"
 #include "tensorcraft/device/expression/convert.cuh"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/device/quantize.cuh"
-#include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/op/checks/rows.hpp"
 
 namespace tensorcraft::host {
 namespace {

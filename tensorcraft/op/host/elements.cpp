@@ -5,7 +5,7 @@
 #include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/op/host/element_type.hpp"
-#include "tensorcraft/op/shared_address.hpp"
+#include "tensorcraft/op/launch/shared_address.hpp"
 
 #include <algorithm>
 #include <cmath>

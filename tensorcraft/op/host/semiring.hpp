@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/csr.hpp"
+#include "tensorcraft/op/checks/csr.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
-#include "tensorcraft/op/semiring.hpp"
+#include "tensorcraft/op/checks/semiring.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 // Products of a sparse matrix on the host.

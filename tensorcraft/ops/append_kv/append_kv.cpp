@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/append_kv/append_kv.hpp"
 
-#include "tensorcraft/op/angles.hpp"
-#include "tensorcraft/op/check.hpp"
-#include "tensorcraft/op/copy_step.hpp"
+#include "tensorcraft/op/checks/angles.hpp"
+#include "tensorcraft/op/checks/check.hpp"
+#include "tensorcraft/op/launch/copy_step.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/op/shared_address.hpp"
+#include "tensorcraft/op/checks/rows.hpp"
+#include "tensorcraft/op/launch/shared_address.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/append_kv/plan.h"
 #include "tensorcraft/ops/append_kv/problem.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/attention/maps.hpp"
 
-#include "tensorcraft/op/tensor_map.hpp"
-#include "tensorcraft/op/attention_plan.h"
+#include "tensorcraft/op/launch/tensor_map.hpp"
+#include "tensorcraft/op/choice/attention_plan.h"
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/rung.h"
-#include "tensorcraft/op/attention_plan.h"
+#include "tensorcraft/op/choice/rung.h"
+#include "tensorcraft/op/choice/attention_plan.h"
 #include "tensorcraft/ops/attention/params.h"
 
 #include <string_view>

@@ -2,9 +2,9 @@
 #include "tensorcraft/ops/conv2d/conv2d.hpp"
 
 #include "tensorcraft/core/config.hpp"
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/moved_as.hpp"
+#include "tensorcraft/op/checks/moved_as.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/conv2d/maps.hpp"
 #include "tensorcraft/ops/conv2d/plan.h"

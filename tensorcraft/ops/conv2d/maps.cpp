@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/conv2d/maps.hpp"
 
-#include "tensorcraft/op/tensor_map.hpp"
+#include "tensorcraft/op/launch/tensor_map.hpp"
 
 #include <cstring>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/plan.hpp"
+#include "tensorcraft/op/launch/plan.hpp"
 #include "tensorcraft/ops/conv2d/params.h"
 
 namespace tensorcraft::kernel::conv2d {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
-#include "tensorcraft/op/window.hpp"
+#include "tensorcraft/op/checks/window.hpp"
 #include "tensorcraft/ops/conv2d/conv2d.hpp"
 
 #include <optional>

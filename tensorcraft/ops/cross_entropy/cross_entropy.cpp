@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/cross_entropy/cross_entropy.hpp"
 
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/op/checks/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/cross_entropy/plan.h"
 #include "tensorcraft/ops/cross_entropy/problem.hpp"

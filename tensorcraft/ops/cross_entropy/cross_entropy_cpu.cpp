@@ -4,7 +4,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/rows.hpp"
-#include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/op/checks/rows.hpp"
 
 #include <cmath>
 #include <limits>

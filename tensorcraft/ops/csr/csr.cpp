@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/csr/csr.hpp"
 
-#include "tensorcraft/op/check.hpp"
-#include "tensorcraft/op/csr_arguments.hpp"
+#include "tensorcraft/op/checks/check.hpp"
+#include "tensorcraft/op/checks/csr_arguments.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/csr/steps.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/csr.hpp"
+#include "tensorcraft/op/checks/csr.hpp"
 #include "tensorcraft/ops/csr/params.h"
 
 #include <optional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/csr/steps.hpp"
 
-#include "tensorcraft/op/moved_as.hpp"
-#include "tensorcraft/op/shared_address.hpp"
+#include "tensorcraft/op/checks/moved_as.hpp"
+#include "tensorcraft/op/launch/shared_address.hpp"
 
 namespace tensorcraft::kernel::csr {
 namespace {

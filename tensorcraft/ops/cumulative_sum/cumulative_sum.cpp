@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/cumulative_sum/cumulative_sum.hpp"
 
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/output_type.hpp"
-#include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/op/checks/output_type.hpp"
+#include "tensorcraft/op/checks/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/cumulative_sum/plan.h"
 #include "tensorcraft/ops/cumulative_sum/problem.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/source_location.hpp"
-#include "tensorcraft/op/conv_activation.hpp"
-#include "tensorcraft/op/window.hpp"
+#include "tensorcraft/op/checks/conv_activation.hpp"
+#include "tensorcraft/op/checks/window.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>

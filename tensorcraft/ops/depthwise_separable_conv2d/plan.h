@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/image_plan.h"
-#include "tensorcraft/op/rung.h"
+#include "tensorcraft/op/choice/image_plan.h"
+#include "tensorcraft/op/choice/rung.h"
 #include "tensorcraft/ops/depthwise_separable_conv2d/params.h"
 
 #include <algorithm>

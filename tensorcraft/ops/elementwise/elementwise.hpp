@@ -2,7 +2,7 @@
 #pragma once
 #include "tensorcraft/core/number.hpp"
 #include "tensorcraft/core/source_location.hpp"
-#include "tensorcraft/op/gelu_approximation.hpp"
+#include "tensorcraft/op/checks/gelu_approximation.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>

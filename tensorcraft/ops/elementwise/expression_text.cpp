@@ -4,7 +4,7 @@
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/jit/source.hpp"
 #include "tensorcraft/op/expression/text.hpp"
-#include "tensorcraft/op/ladder.hpp"
+#include "tensorcraft/op/choice/ladder.hpp"
 #include "tensorcraft/ops/elementwise/problem.hpp"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/gather/gather.hpp"
 
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/moved_as.hpp"
+#include "tensorcraft/op/checks/moved_as.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/gather/plan.h"
 #include "tensorcraft/ops/gather/problem.hpp"

@@ -6,7 +6,7 @@
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/ops/gather/params.h"
-#include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/op/checks/rows.hpp"
 
 #include <algorithm>
 #include <cstring>

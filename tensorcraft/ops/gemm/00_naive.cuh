@@ -8,7 +8,7 @@
 // It accepts every shape and every stride.
 #include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/ops/gemm/epilogue.cuh"
+#include "tensorcraft/ops/gemm/parts/epilogue.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

@@ -7,7 +7,7 @@
 // lines: for each step of k a warp touches 2 lines instead of 33.
 // It accepts every shape and every stride; it is fast if B and D are row-major.
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/ops/gemm/epilogue.cuh"
+#include "tensorcraft/ops/gemm/parts/epilogue.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

@@ -9,7 +9,7 @@
 // It accepts every shape and stride: the part of a tile outside its matrix is filled with zeros.
 // The layouts in Config say which index of a tile neighbouring threads copy along.
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/ops/gemm/epilogue.cuh"
+#include "tensorcraft/ops/gemm/parts/epilogue.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

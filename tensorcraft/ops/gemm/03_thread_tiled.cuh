@@ -9,7 +9,7 @@
 // at one instant the warp reads neighbouring words of a row of B, and stores neighbours of D.
 // It accepts every shape and stride, as block_tiled does.
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/ops/gemm/epilogue.cuh"
+#include "tensorcraft/ops/gemm/parts/epilogue.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

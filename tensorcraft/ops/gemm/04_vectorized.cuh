@@ -9,7 +9,7 @@
 // It demands that A and B each have a unit stride; a_vector and b_vector elements must divide that
 // extent, every other stride and the address. Vectors of 1 accept anything.
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/ops/gemm/quads.cuh"
+#include "tensorcraft/ops/gemm/parts/quads.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

@@ -13,7 +13,7 @@
 // It demands float32 operands, since a copy in flight cannot convert, with a unit stride each.
 #include "tensorcraft/device/copy_ring.cuh"
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/ops/gemm/quads.cuh"
+#include "tensorcraft/ops/gemm/parts/quads.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

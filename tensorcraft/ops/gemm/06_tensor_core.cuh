@@ -10,7 +10,7 @@
 // It demands a unit stride in A and in B, and vectors as in vectorized. Sums are float; float
 // operands are rounded to tf32, which the caller must have allowed.
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/ops/gemm/stages.cuh"
+#include "tensorcraft/ops/gemm/parts/stages.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

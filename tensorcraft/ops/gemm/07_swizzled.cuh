@@ -16,7 +16,7 @@
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/swizzled_tile.cuh"
 #include "tensorcraft/device/tile/tile_copier.cuh"
-#include "tensorcraft/ops/gemm/stages.cuh"
+#include "tensorcraft/ops/gemm/parts/stages.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

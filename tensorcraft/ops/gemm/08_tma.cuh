@@ -15,7 +15,7 @@
 #include "tensorcraft/device/tile/boxed_producer.cuh"
 #include "tensorcraft/device/tile/boxed_reader.cuh"
 #include "tensorcraft/device/tile/stage_cursor.cuh"
-#include "tensorcraft/ops/gemm/stages.cuh"
+#include "tensorcraft/ops/gemm/parts/stages.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

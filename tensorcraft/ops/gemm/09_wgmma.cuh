@@ -9,7 +9,7 @@
 // no register holds an operand and no instruction loads one. Sums of the step before are still
 // being made while a step begins: one group of instructions is always in flight.
 // It demands sm_90 and operands as tma does, with at least one element along k.
-#include "tensorcraft/ops/gemm/consumer.cuh"
+#include "tensorcraft/ops/gemm/parts/consumer.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

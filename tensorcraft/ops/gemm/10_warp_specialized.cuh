@@ -7,7 +7,7 @@
 // as the ring is long. It needs few registers; setmaxnreg gives the rest to the consumers:
 //   384 threads x 168 = 128 x 40 + 256 x 232, room for 64 x 256 sums a warpgroup.
 // It demands what wgmma does.
-#include "tensorcraft/ops/gemm/consumer.cuh"
+#include "tensorcraft/ops/gemm/parts/consumer.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

@@ -9,7 +9,7 @@
 // of two, each block brings half of the operand that both read, to both:
 //   128 + 256 lines of L2 a step become 128 + 128.
 // It demands what wgmma does.
-#include "tensorcraft/ops/gemm/schedule.cuh"
+#include "tensorcraft/ops/gemm/parts/schedule.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

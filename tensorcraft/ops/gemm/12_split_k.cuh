@@ -9,7 +9,7 @@
 // where the sums, 4 bytes an output, stay inside the cluster. Each block adds the parts of its rows
 // in the order of k, so results repeat to the bit, and no workspace in global memory is needed.
 // It demands what wgmma does.
-#include "tensorcraft/ops/gemm/consumer.cuh"
+#include "tensorcraft/ops/gemm/parts/consumer.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

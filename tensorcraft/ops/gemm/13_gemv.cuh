@@ -16,7 +16,7 @@
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/ops/gemm/few_rows.cuh"
+#include "tensorcraft/ops/gemm/parts/few_rows.cuh"
 
 namespace tensorcraft::kernel::gemm {
 

@@ -2,10 +2,10 @@
 #pragma once
 #include "tensorcraft/core/layout.hpp"
 #include "tensorcraft/core/source_location.hpp"
-#include "tensorcraft/op/gate.hpp"
-#include "tensorcraft/op/named_operand.hpp"
+#include "tensorcraft/op/checks/gate.hpp"
+#include "tensorcraft/op/checks/named_operand.hpp"
 #include "tensorcraft/op/value.hpp"
-#include "tensorcraft/ops/gemm/config_plan.h"
+#include "tensorcraft/ops/gemm/choice/config_plan.h"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>

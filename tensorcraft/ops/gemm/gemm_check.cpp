@@ -2,7 +2,7 @@
 #include "tensorcraft/ops/gemm/gemm_check.hpp"
 
 #include "tensorcraft/core/config.hpp"
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 
 #include <algorithm>
 #include <array>

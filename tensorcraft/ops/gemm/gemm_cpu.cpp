@@ -9,7 +9,7 @@
 #include "tensorcraft/op/host/gemv.hpp"
 #include "tensorcraft/op/host/onednn.hpp"
 #include "tensorcraft/op/host/rows.hpp"
-#include "tensorcraft/op/shared_address.hpp"
+#include "tensorcraft/op/launch/shared_address.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <algorithm>

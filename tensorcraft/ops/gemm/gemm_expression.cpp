@@ -8,7 +8,7 @@
 #include "tensorcraft/jit/source.hpp"
 #include "tensorcraft/op/expression/operands.hpp"
 #include "tensorcraft/op/expression/text.hpp"
-#include "tensorcraft/op/simt.hpp"
+#include "tensorcraft/op/launch/simt.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/plan.hpp"
+#include "tensorcraft/op/launch/plan.hpp"
 #include "tensorcraft/ops/gemm/gemm.hpp"
 #include "tensorcraft/ops/gemm/params.h"
 #include "tensorcraft/ops/gemm/problem.hpp"

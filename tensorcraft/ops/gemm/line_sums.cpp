@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/gemm/line_sums.hpp"
 
-#include "tensorcraft/op/ladder.hpp"
-#include "tensorcraft/ops/gemm/packed_plan.h"
+#include "tensorcraft/op/choice/ladder.hpp"
+#include "tensorcraft/ops/gemm/choice/packed_plan.h"
 
 #include <algorithm>
 #include <cstddef>

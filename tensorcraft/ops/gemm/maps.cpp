@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/gemm/maps.hpp"
 
-#include "tensorcraft/op/ladder.hpp"
-#include "tensorcraft/op/moved_as.hpp"
-#include "tensorcraft/op/tensor_map.hpp"
+#include "tensorcraft/op/choice/ladder.hpp"
+#include "tensorcraft/op/checks/moved_as.hpp"
+#include "tensorcraft/op/launch/tensor_map.hpp"
 #include "tensorcraft/ops/gemm/problem.hpp"
 
 #include <algorithm>

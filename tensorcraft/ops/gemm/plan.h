@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/ops/gemm/gemv_plan.h"
-#include "tensorcraft/ops/gemm/grouped_plan.h"
-#include "tensorcraft/ops/gemm/mma_plan.h"
-#include "tensorcraft/ops/gemm/hopper_plan.h"
-#include "tensorcraft/ops/gemm/packed_plan.h"
+#include "tensorcraft/ops/gemm/choice/gemv_plan.h"
+#include "tensorcraft/ops/gemm/choice/grouped_plan.h"
+#include "tensorcraft/ops/gemm/choice/mma_plan.h"
+#include "tensorcraft/ops/gemm/choice/hopper_plan.h"
+#include "tensorcraft/ops/gemm/choice/packed_plan.h"
 
 // The rungs of gemm, best first; host only.
 namespace tensorcraft::kernel::gemm {

@@ -3,10 +3,10 @@
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/device/activation.h"
 #include "tensorcraft/op/expression/language.hpp"
-#include "tensorcraft/op/ladder.hpp"
+#include "tensorcraft/op/choice/ladder.hpp"
 #include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/op/value.hpp"
-#include "tensorcraft/ops/gemm/config_plan.h"
+#include "tensorcraft/ops/gemm/choice/config_plan.h"
 
 #include <optional>
 #include <span>

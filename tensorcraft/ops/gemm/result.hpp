@@ -3,7 +3,7 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/core/tensor_view.hpp"
 #include "tensorcraft/device/activation.h"
-#include "tensorcraft/op/gate.hpp"
+#include "tensorcraft/op/checks/gate.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -2,11 +2,11 @@
 #include "tensorcraft/ops/l2_normalize/l2_normalize.hpp"
 
 #include "tensorcraft/device/scaled_row.h"
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/rows.hpp"
-#include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/op/checks/rows.hpp"
 #include "tensorcraft/ops/l2_normalize/plan.h"
 #include "tensorcraft/ops/registry.hpp"
 

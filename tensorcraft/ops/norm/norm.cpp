@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/norm/norm.hpp"
 
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/host/code_rows.hpp"
-#include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/op/checks/rows.hpp"
 #include "tensorcraft/ops/norm/plan.h"
 #include "tensorcraft/ops/norm/problem.hpp"
 #include "tensorcraft/ops/registry.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/pack4.h"
-#include "tensorcraft/op/rung.h"
+#include "tensorcraft/op/choice/rung.h"
 #include "tensorcraft/ops/packed_gemm/params.h"
 
 // How each rung is chosen and started; host only.

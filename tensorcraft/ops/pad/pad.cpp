@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/pad/pad.hpp"
 
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/op/host/element_bits.hpp"
-#include "tensorcraft/op/moved_as.hpp"
+#include "tensorcraft/op/checks/moved_as.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/pad/plan.h"
 #include "tensorcraft/ops/pad/problem.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/paged_attention/maps.hpp"
 
-#include "tensorcraft/op/tensor_map.hpp"
+#include "tensorcraft/op/launch/tensor_map.hpp"
 #include "tensorcraft/ops/paged_attention/plan.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/paged_attention/paged_attention.hpp"
 
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/paged_attention/maps.hpp"

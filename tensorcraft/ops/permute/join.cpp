@@ -2,7 +2,7 @@
 #include "tensorcraft/ops/permute/join.hpp"
 
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/permute/permute.hpp"
 

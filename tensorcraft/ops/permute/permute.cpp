@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/permute/permute.hpp"
 
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/moved_as.hpp"
-#include "tensorcraft/op/shared_address.hpp"
+#include "tensorcraft/op/checks/moved_as.hpp"
+#include "tensorcraft/op/launch/shared_address.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/permute/plan.h"
 #include "tensorcraft/ops/permute/problem.hpp"

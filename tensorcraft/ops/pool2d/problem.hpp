@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
-#include "tensorcraft/op/window.hpp"
+#include "tensorcraft/op/checks/window.hpp"
 
 namespace tensorcraft::kernel::pool2d {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/quantize/quantize.hpp"
 
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/rows.hpp"
-#include "tensorcraft/op/shared_address.hpp"
+#include "tensorcraft/op/checks/rows.hpp"
+#include "tensorcraft/op/launch/shared_address.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/quantize/plan.h"
 #include "tensorcraft/ops/quantize/problem.hpp"

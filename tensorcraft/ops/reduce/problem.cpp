@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/reduce/problem.hpp"
 
-#include "tensorcraft/op/output_type.hpp"
+#include "tensorcraft/op/checks/output_type.hpp"
 #include "tensorcraft/ops/reduce/plan.h"
 
 #include <algorithm>

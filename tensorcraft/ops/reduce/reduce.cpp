@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/reduce/reduce.hpp"
 
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/output_type.hpp"
+#include "tensorcraft/op/checks/output_type.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/reduce/plan.h"
 #include "tensorcraft/ops/reduce/problem.hpp"

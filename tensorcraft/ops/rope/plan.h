@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/row_plan.h"
+#include "tensorcraft/op/choice/row_plan.h"
 #include "tensorcraft/ops/rope/params.h"
 
 #include <cmath>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/rope/rope.hpp"
 
-#include "tensorcraft/op/angles.hpp"
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/angles.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/op/checks/rows.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/rope/plan.h"
 #include "tensorcraft/ops/rope/problem.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/tensor_view.hpp"
-#include "tensorcraft/op/value_or_tensor.hpp"
+#include "tensorcraft/op/checks/value_or_tensor.hpp"
 
 namespace tensorcraft::kernel::sample {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/source_location.hpp"
-#include "tensorcraft/op/value_or_tensor.hpp"
+#include "tensorcraft/op/checks/value_or_tensor.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>

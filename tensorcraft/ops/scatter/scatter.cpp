@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/scatter/scatter.hpp"
 
-#include "tensorcraft/op/check.hpp"
+#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/moved_as.hpp"
+#include "tensorcraft/op/checks/moved_as.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/scatter/plan.h"
 #include "tensorcraft/ops/scatter/problem.hpp"

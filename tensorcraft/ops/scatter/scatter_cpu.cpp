@@ -5,7 +5,7 @@
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
-#include "tensorcraft/op/rows.hpp"
+#include "tensorcraft/op/checks/rows.hpp"
 #include "tensorcraft/ops/scatter/update.cuh"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/spmm/spmm.hpp"
 
-#include "tensorcraft/op/check.hpp"
-#include "tensorcraft/op/csr_arguments.hpp"
+#include "tensorcraft/op/checks/check.hpp"
+#include "tensorcraft/op/checks/csr_arguments.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/moved_as.hpp"
+#include "tensorcraft/op/checks/moved_as.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/spmm/plan.h"
 #include "tensorcraft/ops/spmm/problem.hpp"

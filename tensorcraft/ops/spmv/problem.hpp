@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/csr.hpp"
-#include "tensorcraft/op/semiring.hpp"
+#include "tensorcraft/op/checks/csr.hpp"
+#include "tensorcraft/op/checks/semiring.hpp"
 
 #include <optional>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/rung.h"
+#include "tensorcraft/op/choice/rung.h"
 #include "tensorcraft/ops/transfer_hicache/params.h"
 
 #include <algorithm>

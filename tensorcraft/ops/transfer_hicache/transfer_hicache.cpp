@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/transfer_hicache/transfer_hicache.hpp"
 
-#include "tensorcraft/op/check.hpp"
-#include "tensorcraft/op/copy_step.hpp"
+#include "tensorcraft/op/checks/check.hpp"
+#include "tensorcraft/op/launch/copy_step.hpp"
 #include "tensorcraft/op/definition.hpp"
-#include "tensorcraft/op/moved_as.hpp"
-#include "tensorcraft/op/shared_address.hpp"
+#include "tensorcraft/op/checks/moved_as.hpp"
+#include "tensorcraft/op/launch/shared_address.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/ops/transfer_hicache/plan.h"
 #include "tensorcraft/ops/transfer_hicache/problem.hpp"
