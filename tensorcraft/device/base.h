@@ -84,4 +84,8 @@ struct Passed {
 template <class Function>
 using KernelParams = typename Passed<typename detail::ParamsType<Function>::type>::type;
 
+// Does a rung wait for the kernels before it itself (begin_kernel()), after what needs no memory?
+template <class Rung>
+inline constexpr bool kBeginsItself = requires { Rung::begins_itself; };
+
 }  // namespace tensorcraft

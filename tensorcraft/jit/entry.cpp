@@ -54,6 +54,18 @@ std::string params_text(std::string_view function) {
   return join("tensorcraft::KernelParams<decltype(&", function, ")>");
 }
 
+// The statement that waits for the kernels in front, which may still run (op::launch_plan): nothing
+// before it touches memory. Empty before sm_90, which starts none early.
+std::string begin_text(const Rung& rung, std::string_view arch) {
+  constexpr std::string_view kRun = "::run";
+  if (arch_number(arch) < 90) return {};
+  if (!rung.function.ends_with(kRun)) return join(ptx::kBeginKernel, "\n  ");
+  const std::string_view type =
+      std::string_view(rung.function).substr(0, rung.function.size() - kRun.size());
+  return join("if constexpr (!tensorcraft::kBeginsItself<", type, ">)\n    ", ptx::kBeginKernel,
+              "\n  ");
+}
+
 std::string precision(const KernelKey& key) {
   std::string text;
   for (int i = 0; i < key.num_types; ++i) {
@@ -159,9 +171,6 @@ std::string entry_text(const KernelKey& key, std::string_view arch) {
   const Rung& rung = *key.rung;
   const std::string fields = config_fields(rung, key.config);
   const std::string run = function_text(key), params = params_text(run);
-  // The kernel in front may still run (op::launch_plan): nothing before this touches memory.
-  const bool begins = arch_number(arch) >= 90 && !rung.begins_itself;
-  const std::string begin = begins ? join(ptx::kBeginKernel, "\n  ") : "";
   return join("// Auto-generated ", upper(rung.op), " kernel\n",
               "// Generator: TensorCraft\n",                                 //
               "// Target architecture: ", display_arch(arch), "\n",          //
@@ -169,8 +178,8 @@ std::string entry_text(const KernelKey& key, std::string_view arch) {
               "// Configuration: ", fields.empty() ? "none" : fields, "\n",  //
               "#include \"", rung.header, "\"\n\n", constant_text(key),      //
               "extern \"C\" __global__ void __launch_bounds__(", key.threads, ", ", key.min_blocks,
-              ")\n    ", entry_name(rung), "(const __grid_constant__ ", params, " p) {\n  ", begin,
-              run, "(p);\n}\n");
+              ")\n    ", entry_name(rung), "(const __grid_constant__ ", params, " p) {\n  ",
+              begin_text(rung, arch), run, "(p);\n}\n");
 }
 
 std::string host_function(const KernelKey& key, std::string_view head) {

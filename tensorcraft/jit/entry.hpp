@@ -27,8 +27,7 @@ struct Rung {
   std::string function;     // "tensorcraft::kernel::gemm::BlockTiled::run"
   std::string config = {};  // "tensorcraft::kernel::gemm::Config"; empty: it has none
   std::span<const ConfigField> fields = {};  // all of the Config, in its order
-  bool begins_itself = false;        // it waits for the kernels before it: its entry does not
-  const UserSource* user = nullptr;  // of a user's kernel, which is no template of ours
+  const UserSource* user = nullptr;          // of a user's kernel, which is no template of ours
   // The Config whose kernel also serves calls of this one; null: there is none but itself.
   std::function<ConfigBytes(const ConfigBytes&)> general = nullptr;
 };

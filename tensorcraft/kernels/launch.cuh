@@ -171,12 +171,11 @@ inline op::Gpu current_gpu(DebugInfo where) {
   return known;
 }
 
-// The kernel of every rung: compiled for the types T and the instance C, a Constant. A rung that
-// has a member begins_itself waits for the kernels before it itself.
+// The kernel of every rung: compiled for the types T and the instance C, a Constant.
 template <class Rung, class C, class... T>
 __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_blocks()) entry(
     const __grid_constant__ KernelParams<decltype(&Rung::template run<T..., C::value.config>)> p) {
-  if constexpr (!requires { Rung::begins_itself; }) begin_kernel();
+  if constexpr (!kBeginsItself<Rung>) begin_kernel();
   Rung::template run<T..., C::value.config>(p);
 }
 
@@ -231,11 +230,20 @@ struct Taken {
   op::Start<Config> start;
   Params params;
 };
+// A rung's choice, and a refusal if the device has no room for its start.
+template <class Params, class Given, class Config>
+op::Choice<Config> answer(const op::Rung<Params, Given, Config>& rung, const Params& p,
+                          const Given& given, const op::Gpu& gpu) {
+  const op::Choice<Config> choice = rung.choose(p, given, gpu);
+  if (!choice.refusal.empty()) return choice;
+  const std::string_view why = op::start_refusal(choice.start, gpu);
+  return why.empty() ? choice : op::refuse(why);
+}
 // Asks one rung; none if it refuses or a later one is better.
 template <class Params, class Given, class Config>
 std::optional<Taken<Params, Config>> ask(const op::Rung<Params, Given, Config>& rung,
                                          const Params& p, const Given& given, const op::Gpu& gpu) {
-  const op::Choice<Config> choice = rung.choose(p, given, gpu);
+  const op::Choice<Config> choice = answer(rung, p, given, gpu);
   if (!choice.refusal.empty() || !choice.preference.empty()) return {};
   Taken<Params, Config> taken{rung.name, choice.start, p};
   if (rung.adapt) rung.adapt(taken.params, given, gpu);
@@ -288,7 +296,7 @@ std::string_view launch_variant(const char* launcher, std::string_view variant,
   const op::Gpu gpu = current_gpu(where);
   for (const auto& rung : ladder) {
     if (rung.name != variant) continue;
-    const op::Choice<Config> choice = rung.choose(p, given, gpu);
+    const op::Choice<Config> choice = answer(rung, p, given, gpu);
     if (!choice.refusal.empty())
       fail({ErrorKind::unsupported, where}, launcher, ": ", variant, ": ", choice.refusal);
     Params own = p;

@@ -46,7 +46,8 @@ TEST(Entry, IsExactlyTheTextAroundARung) {
 constexpr auto kConfig = tensorcraft::kernel::gemm::Config{.block_m = 64, .block_n = 128, .layout = decltype(tensorcraft::kernel::gemm::Config::layout)::nn};
 extern "C" __global__ void __launch_bounds__(256, 2)
     gemm_block_tiled(const __grid_constant__ tensorcraft::KernelParams<decltype(&tensorcraft::kernel::gemm::BlockTiled::run<tensorcraft::bf16, float, kConfig>)> p) {
-  asm volatile("griddepcontrol.wait; griddepcontrol.launch_dependents;" ::: "memory");
+  if constexpr (!tensorcraft::kBeginsItself<tensorcraft::kernel::gemm::BlockTiled>)
+    asm volatile("griddepcontrol.wait; griddepcontrol.launch_dependents;" ::: "memory");
   tensorcraft::kernel::gemm::BlockTiled::run<tensorcraft::bf16, float, kConfig>(p);
 }
 )");

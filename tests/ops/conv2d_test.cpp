@@ -294,8 +294,6 @@ TEST(Conv2d, SlidingSaysWhatItDoesNotTake) {
       {"and filters of fewer than 2^30", [](Params& p) { p.w_at.row = int64_t(1) << 31; }},
   };
   EXPECT_EQ(kernel::conv2d::sliding(depthwise_layer(2), given, kHopper).refusal, "");
-  EXPECT_EQ(kernel::conv2d::sliding(depthwise_layer(2), given, {.architecture = 75}).refusal,
-            "needs sm_80 or newer");
   for (const auto& [text, spoil] : cases) {
     Params p = depthwise_layer(2);
     spoil(p);

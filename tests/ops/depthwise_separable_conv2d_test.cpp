@@ -134,8 +134,6 @@ TEST(DepthwiseSeparableConv2d, FusedSaysWhatItCannotHold) {
   }
   EXPECT_EQ(separable::fused(separable_layer(), {4, {}, {}}, kSeparableGpu).refusal,
             "needs float16 or bfloat16");
-  EXPECT_EQ(separable::fused(separable_layer(), kSeparableHalves, {.architecture = 75}).refusal,
-            "needs sm_80 or newer");
 }
 
 TEST(DepthwiseSeparableConv2d, TilesFollowTheChannels) {

@@ -113,7 +113,7 @@ def test_every_kernel_waits_for_those_in_front_of_it() -> None:
     found = []
     for path in sorted((ROOT / "tensorcraft/kernels").glob("*.*h*")):
         for body in path.read_text(encoding="utf-8").split("const __grid_constant__ ")[1:]:
-            begins = body.split("{\n", 1)[1].lstrip().removeprefix("if constexpr (!requires { Rung::begins_itself; }) ")
+            begins = body.split("{\n", 1)[1].lstrip().removeprefix("if constexpr (!kBeginsItself<Rung>) ")
             assert begins.startswith("begin_kernel();"), f"{path.name}: {body.splitlines()[0]}"
             found.append(path.name)
     assert found == ["launch.cuh"], "one kernel, entry(), is that of every rung"

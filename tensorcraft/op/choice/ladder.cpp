@@ -26,7 +26,6 @@ std::string pascal_case(std::string_view name) {
 
 const jit::Rung& make_rung(std::string_view folder, std::string_view name, std::string_view file,
                            std::span<const ConfigField> fields, std::string_view config,
-                           bool begins_itself,
                            std::function<ConfigBytes(const ConfigBytes&)> general) {
   const std::string scope = join("tensorcraft::kernel::", folder, "::");
   return *new jit::Rung{std::string(folder),
@@ -35,7 +34,6 @@ const jit::Rung& make_rung(std::string_view folder, std::string_view name, std::
                         join(scope, pascal_case(name), "::run"),
                         scope + std::string(config),
                         fields,
-                        begins_itself,
                         nullptr,
                         std::move(general)};
 }

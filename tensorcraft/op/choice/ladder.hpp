@@ -74,7 +74,6 @@ std::vector<std::string> differing_fields(const jit::Rung& rung, std::span<const
 // the process ends, as Immortal says.
 const jit::Rung& make_rung(std::string_view folder, std::string_view name, std::string_view file,
                            std::span<const ConfigField> fields, std::string_view config = "Config",
-                           bool begins_itself = false,
                            std::function<ConfigBytes(const ConfigBytes&)> general = nullptr);
 
 // The ladder of an operator whose checked calls are Problems. Without rungs if it is default made.
@@ -157,6 +156,7 @@ struct LadderFunctions {
     const Call& call = *static_cast<const Call*>(rung_call);
     const Choice<Config> choice = rung_of(item).choose(call.params, call.given, gpu);
     Answer answer{choice.refusal, choice.preference, {}};
+    if (answer.refusal.empty()) answer.refusal = start_refusal(choice.start, gpu);
     if (!answer.refusal.empty()) return answer;
     Start<Config> start = choice.start;
     start.min_blocks = blocks_with_room(start.min_blocks, start.config.threads, gpu.threads_per_sm);
@@ -219,8 +219,7 @@ auto make_ladder(std::string_view folder, const ConfigField (&fields)[n],
       const std::string_view name = rung.kernel.empty() ? rung.name : rung.kernel;
       for (const LadderItem* item : items)
         if (item->rung.name == name) return item->rung;
-      return make_rung(folder, name, rung.file, fields, config, rung.begins_itself,
-                       detail::general_of(rung));
+      return make_rung(folder, name, rung.file, fields, config, detail::general_of(rung));
     };
     for (const auto& rung : ladder) {
       const jit::Rung& kernel = kernel_of(rung);

@@ -18,7 +18,6 @@ struct Gpu {
   int num_sms = 0;
   int threads_per_sm = 0;
   int64_t shared_bytes_per_block = 0;  // the opt-in maximum
-  constexpr bool has_cp_async() const { return architecture >= 80; }
   constexpr bool has_clusters() const { return architecture >= 90; }
 };
 
@@ -77,6 +76,15 @@ class Candidates {
   int count_ = 0;
 };
 
+// Why no GPU of this kind can be started so; empty: it can.
+template <class Config>
+constexpr std::string_view start_refusal(const Start<Config>& start, const Gpu& gpu) {
+  if (start.blocks > kMaxBlocks) return "needs more blocks than a grid has";
+  if (gpu.shared_bytes_per_block && start.shared_bytes > gpu.shared_bytes_per_block)
+    return "needs more shared memory than a block has";
+  return {};
+}
+
 // The Given of operators whose Params say everything that choices look at.
 struct NoGiven {};
 
@@ -92,8 +100,6 @@ struct Rung {
   std::string_view spills = {};  // why it may spill; empty: it may not
   std::string_view kernel = {};  // the type in snake_case, if that is not the variant's name
   int counter_at = -1;  // where Params holds the address of a uint32_t that is 0 before and after
-  // It waits for the kernels before it itself (begin_kernel()), after what needs no memory.
-  bool begins_itself = false;
   // Changes Params for this rung alone, after it was chosen; null: nothing.
   void (*adapt)(Params&, const Given&, const Gpu&) = nullptr;
   // What the choice weighs, for `explain`; if the call fixes what no Config of the rung has, all

@@ -24,7 +24,6 @@ inline int64_t heads_of(const Params& p) { return int64_t(p.q.count) + p.k.count
 
 inline Choice naive(const CallParams& p, const Given&, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.tokens * heads_of(p), int64_t(kThreads / 32));
-  if (blocks > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 blocks of 8 heads");
   return Start{.config = {.threads = kThreads, .nested = p.is_nested()},
                .blocks = std::max<int64_t>(blocks, 1)};
 }
@@ -85,7 +84,6 @@ inline Choice vectorized(const CallParams& p, const Given& given, const op::Gpu&
     shares *= 2;
   c.heads = int(std::min<uint64_t>(shares, uint64_t(c.threads / c.lanes)));
   const int64_t blocks = div_ceil(p.tokens, int64_t(c.threads / (c.lanes * c.heads)));
-  if (blocks > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 blocks");
   return Start{.config = c, .blocks = std::max<int64_t>(blocks, 1)};
 }
 

@@ -41,7 +41,7 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
 
 constexpr ConfigField kCombineFields[] = {{"threads"}, {"row_warps"}};
 const jit::Rung& kCombine =
-    op::make_rung(kName, "combine", "combine.cuh", kCombineFields, "CombineConfig", true);
+    op::make_rung(kName, "combine", "combine.cuh", kCombineFields, "CombineConfig");
 
 // The parts of split_kv lie in a workspace, from which a second step makes the result; a single
 // part is the result.

@@ -85,13 +85,10 @@ inline int64_t query_blocks(const Params& p, int block_m) {
   return int64_t(p.batch) * p.heads * query_tiles(p, block_m);
 }
 
-// The start of a rung whose blocks have config.block_m queries, or why there is none.
-inline Choice start(const Params& p, const Config& config, int shared_bytes, const op::Gpu& gpu) {
-  const int64_t blocks = query_blocks(p, config.block_m);
-  if (blocks > op::kMaxBlocks) return op::refuse("batch * heads * seq_q / 64 must be below 2^31");
-  if (shared_bytes > gpu.shared_bytes_per_block)
-    return op::refuse("needs more shared memory than a block of this GPU has");
-  return Start{.config = config, .blocks = blocks, .shared_bytes = shared_bytes};
+// The start of a rung whose blocks have config.block_m queries.
+inline Start start(const Params& p, const Config& config, int shared_bytes) {
+  return {
+      .config = config, .blocks = query_blocks(p, config.block_m), .shared_bytes = shared_bytes};
 }
 
 constexpr bool is_compiled_head_dim(int d) {
@@ -107,21 +104,19 @@ constexpr Config naive_config(int head_dim, int v_dim, OutputType out = OutputTy
 }
 inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
   const int64_t blocks = div_ceil(int64_t(p.batch) * p.heads * p.seq_q, int64_t(kThreads / 32));
-  if (blocks > op::kMaxBlocks) return op::refuse("batch * heads * seq_q must be below 2^33");
   return Start{.config = naive_config(p.head_dim, p.v_dim, given.out), .blocks = blocks};
 }
 
-inline Choice tiled(const Params& p, const Given& given, const op::Gpu& gpu) {
+inline Choice tiled(const Params& p, const Given& given, const op::Gpu&) {
   if (given.element_bytes == 1) return op::refuse("takes no float8");
   if (!is_compiled_head_dim(p.head_dim)) return op::refuse(kHeadDims);
   if (p.v_dim != p.head_dim) return op::refuse("the head_dim of v must be that of q");
   Config config = tiled_config(p.head_dim);
   config.options = options_of(p);
-  return start(p, config, tiled_shared_bytes(config), gpu);
+  return start(p, config, tiled_shared_bytes(config));
 }
 
-inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (!gpu.has_cp_async()) return op::refuse("needs sm_80");
+inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu&) {
   if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
   const auto is_taken = [](int d) { return d == 192 || is_compiled_head_dim(d); };
   if (!is_taken(p.head_dim) || !is_taken(p.v_dim))
@@ -136,7 +131,7 @@ inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gp
     if (p.v_dim > 128) config.block_n = 32;
   }
   config.options = options_of(p);
-  return start(p, config, tensor_core_shared_bytes(config), gpu);
+  return start(p, config, tensor_core_shared_bytes(config));
 }
 
 // The rungs on wgmma: a block for each block_m queries, or as many as there are multiprocessors.
@@ -155,12 +150,12 @@ inline Choice on_hopper(const Params& p, const Given& given, const op::Gpu& gpu,
                   : "head_dim must be 32, 64, 96, 128 or 256, also that of v, or 192 with 128");
   Config config = hopper_config(*tile, producers, persists, given.out);
   config.options = options_of(p);
-  Choice choice = start(p, config, ring_shared_bytes(config), gpu);
-  if (persists && gpu.num_sms > 0)
-    choice.start.blocks = std::min<int64_t>(choice.start.blocks, gpu.num_sms);
-  if (!is_float8 && has_few_keys(p))
-    choice.preference = "tensor_core has smaller tiles for so few keys";
-  return choice;
+  Start all = start(p, config, ring_shared_bytes(config));
+  // Blocks that stay count tiles as a grid counts blocks.
+  if (const auto why = op::start_refusal(all, gpu); !why.empty()) return op::refuse(why);
+  if (persists && gpu.num_sms > 0) all.blocks = std::min<int64_t>(all.blocks, gpu.num_sms);
+  const bool leaves_it = !is_float8 && has_few_keys(p);
+  return {all, leaves_it ? "tensor_core has smaller tiles for so few keys" : ""};
 }
 inline Choice wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
   return on_hopper(p, given, gpu, 0, false);
@@ -193,7 +188,6 @@ inline void divide_keys(Params& p, const Given& given, const op::Gpu& gpu) {
   p.part_run = split_of(p, given, gpu).run;
 }
 inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (!gpu.has_cp_async()) return op::refuse("needs sm_80");
   if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
   if (p.q_starts || p.seq_q > kMaxSplitQueries)
     return op::refuse("needs a batch of requests with at most 16 queries each");
@@ -203,7 +197,6 @@ inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) 
   if (!has_aligned_rows(p, given.element_bytes))
     return op::refuse("rows of q, k, v and out must start at 16-byte boundaries");
   const PartSplit split = split_of(p, given, gpu);
-  if (split.blocks > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 parts");
   const PartShape& shape = split.shape;
   return Start{.config = {.head_dim = shape.head_dim,
                           .block_m = shape.rows(),
@@ -232,18 +225,15 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
     {.name = "persistent",
      .file = "05_persistent.cuh",
      .idea = "blocks that stay, long works first; outputs leave while the next are computed",
-     .choose = persistent,
-     .begins_itself = true},
+     .choose = persistent},
     {.name = "warp_specialized",
      .file = "04_warp_specialized.cuh",
      .idea = "a warpgroup copies, others multiply in turns: products hide the softmax",
-     .choose = warp_specialized,
-     .begins_itself = true},
+     .choose = warp_specialized},
     {.name = "wgmma",
      .file = "03_wgmma.cuh",
      .idea = "wgmma on tiles that the copy engine brings, weights in registers",
-     .choose = wgmma,
-     .begins_itself = true},
+     .choose = wgmma},
     {.name = "tensor_core",
      .file = "02_tensor_core.cuh",
      .idea = "mma.sync on 16-bit tiles, scores and weights in registers, cp.async",

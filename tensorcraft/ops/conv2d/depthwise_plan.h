@@ -105,7 +105,6 @@ inline bool is_small(const FilterStrides& at, int64_t filters) {
 inline Choice sliding(const Params& p, const Given& given, const op::Gpu& gpu) {
   constexpr int64_t kMost = int64_t(1) << 30;
   const int64_t taps = p.rows.taps, stride = p.rows.stride;
-  if (!gpu.has_cp_async()) return op::refuse("needs sm_80 or newer");
   if (!is_depthwise(p)) return op::refuse(kNeedsOneChannel);
   if (p.columns.taps != taps || p.columns.stride != stride || (taps != 3 && taps != 5) ||
       stride > 2 || p.rows.dilation != 1 || p.columns.dilation != 1)

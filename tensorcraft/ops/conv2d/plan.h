@@ -24,7 +24,6 @@ inline Choice tiled(const Params& p, const Given& given, const op::Gpu&) {
   const Config c = tiled_config(p.x_at.channel == 1, given.activation);
   const int64_t blocks = div_ceil(num_places(p), int64_t(c.block_m)) *
                          div_ceil(p.filters, int64_t(c.block_n)) * p.groups;
-  if (blocks > op::kMaxBlocks) return op::refuse("needs fewer than 2^31 tiles");
   return {Start{c, blocks}, p.filters < 4 ? "naive leaves no tile empty with so few filters" : ""};
 }
 
@@ -101,9 +100,7 @@ inline bool fits_copier(const Params& p) {
          all;
 }
 
-inline std::string_view gemm_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
-                                     bool tf32) {
-  if (!gpu.has_cp_async()) return "needs sm_80 or newer";
+inline std::string_view gemm_refusal(const Params& p, const Given& given, bool tf32) {
   if (const auto why = element_refusal(given, tf32); !why.empty()) return why;
   if (p.channels == 0 || p.channels * given.element_bytes % 16 != 0)
     return tf32 ? "needs a multiple of 4 channels in a group"
@@ -117,14 +114,11 @@ inline std::string_view gemm_refusal(const Params& p, const Given& given, const 
 }
 template <bool tf32>
 Choice implicit_gemm(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (const auto why = gemm_refusal(p, given, gpu, tf32); !why.empty()) return op::refuse(why);
+  if (const auto why = gemm_refusal(p, given, tf32); !why.empty()) return op::refuse(why);
   const bool whole = p.filters % 4 == 0 && has_result_vectors(p, 4, given.element_bytes);
   const Tile& t = best_tile(p, gpu, tf32 ? kTf32Tiles : kTiles);
   const Config c = gemm_config(t, whole ? 4 : 1, given.activation, given.element_bytes);
   const int shared = gemm_shared_bytes(c);
-  if (num_tiles(p, t) > op::kMaxBlocks) return op::refuse("needs fewer than 2^31 tiles");
-  if (gpu.shared_bytes_per_block && shared > gpu.shared_bytes_per_block)
-    return op::refuse("needs more shared memory than a block has");
   return Start{
       .config = c, .blocks = num_tiles(p, t), .min_blocks = t.min_blocks, .shared_bytes = shared};
 }
@@ -279,7 +273,7 @@ constexpr Config winograd_config(bool along_k, int taps, ConvActivation activati
           .taps = taps,
           .along_k = along_k};
 }
-inline Choice winograd(const Params& p, const Given& given, const op::Gpu& gpu) {
+inline Choice winograd(const Params& p, const Given& given, const op::Gpu&) {
   const auto fits = [&](const WindowAxis& a) {
     return a.taps == p.rows.taps && a.stride == 1 && a.dilation == 1;
   };
@@ -290,13 +284,9 @@ inline Choice winograd(const Params& p, const Given& given, const op::Gpu& gpu) 
       p.batch * div_ceil(p.rows.out, int64_t(2)) * div_ceil(p.columns.out, int64_t(2));
   const int64_t blocks = div_ceil(tiles, int64_t(kWinogradTiles)) *
                          div_ceil(p.filters, int64_t(winograd_filters(taps))) * p.groups;
-  if (blocks > op::kMaxBlocks) return op::refuse("needs fewer than 2^31 tiles");
-  const int shared = winograd_shared_bytes(taps);
-  if (gpu.shared_bytes_per_block && shared > gpu.shared_bytes_per_block)
-    return op::refuse("needs more shared memory than a block has");
   return {Start{.config = winograd_config(p.x_at.channel == 1, taps, given.activation),
                 .blocks = blocks,
-                .shared_bytes = shared},
+                .shared_bytes = winograd_shared_bytes(taps)},
           "tiled keeps an infinity from the outputs beside it; name winograd for finite inputs"};
 }
 
@@ -341,11 +331,8 @@ constexpr Config direct_config(int vector, ConvActivation activation) {
 }
 inline Choice direct(const Params& p, const Given& given, const op::Gpu& gpu) {
   constexpr int kBlocksThatFit = 3;  // in the registers of a multiprocessor
-  if (!gpu.has_cp_async()) return op::refuse("needs sm_80 or newer");
   if (const auto why = direct_refusal(p, given); !why.empty()) return op::refuse(why);
   const Config c = direct_config(has_rounded_results(p, given) ? 8 : 1, given.activation);
-  if (gpu.shared_bytes_per_block && direct_shared_bytes(c) > gpu.shared_bytes_per_block)
-    return op::refuse("needs more shared memory than a block has");
   return Start{.config = c,
                .blocks = num_direct_blocks(p, gpu, kBlocksThatFit),
                .min_blocks = kBlocksThatFit,
@@ -375,8 +362,6 @@ inline Choice direct_wgmma(const Params& p, const Given& given, const op::Gpu& g
   if (!has_rounded_results(p, given))
     return op::refuse("needs results in units of 8 filters, and no residual");
   const Config c = direct_wgmma_config(int(taps), given.activation);
-  if (gpu.shared_bytes_per_block && direct_wgmma_shared_bytes(c) > gpu.shared_bytes_per_block)
-    return op::refuse("needs more shared memory than a block has");
   return Start{.config = c,
                .blocks = num_direct_blocks(p, gpu, kBlocksThatFit),
                .min_blocks = kBlocksThatFit,
@@ -406,14 +391,12 @@ inline constexpr Rung kRungs[] = {
      .file = "07_implicit_wgmma.cuh",
      .idea = "implicit_gemm, windows gathered by the copy engine, multiplied by wgmma",
      .choose = implicit_wgmma<false>,
-     .begins_itself = true,
      .weigh = weigh_implicit_wgmma<false>},
     {.name = "implicit_wgmma_tf32",
      .file = "07_implicit_wgmma.cuh",
      .idea = "implicit_wgmma, float32 rounded to tf32 by the copy engine",
      .choose = implicit_wgmma<true>,
      .kernel = "implicit_wgmma",
-     .begins_itself = true,
      .weigh = weigh_implicit_wgmma<true>},
     {.name = "implicit_gemm",
      .file = "03_implicit_gemm.cuh",

@@ -40,7 +40,6 @@ inline Start start(const CallParams& p, Config config) {
 }
 
 inline Choice naive(const CallParams& p, const Given&, const op::Gpu&) {
-  if (div_ceil(p.rows, 128) > op::kMaxBlocks) return op::refuse("needs fewer than 2^38 rows");
   return start(p, {.threads = 128, .group = 1, .loads = 1});
 }
 

@@ -15,7 +15,6 @@ using Rung = op::Rung<Params, op::NoGiven, Config>;
 // As many blocks as give each of `count` a thread, or a warp.
 inline Choice one_each(int64_t count, int threads_of_each = 1) {
   const int64_t blocks = div_ceil(count, int64_t(Config().threads / threads_of_each));
-  if (blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
   return Start{{}, std::max<int64_t>(blocks, 1)};
 }
 
@@ -108,8 +107,6 @@ inline Start start_of_chunks(const Params& p) {
 inline Choice place_chunks(const Params& p, const op::NoGiven& given, const op::Gpu& gpu) {
   if (p.a.cols > kMostCountedColumns) return op::refuse("needs at most 24,576 columns");
   if (p.a.stored >= int64_t(1) << 32) return op::refuse("needs fewer than 2^32 stored elements");
-  if (gpu.shared_bytes_per_block && counters_bytes(p) > gpu.shared_bytes_per_block)
-    return op::refuse("needs more shared memory than a block has");
   Params cut = p;
   cut_chunks(cut, given, gpu);
   return start_of_chunks(cut);
@@ -144,11 +141,8 @@ inline Start start_of_buckets(int64_t blocks) {
           .shared_bytes = bucket_shared_bytes(kBucketConfig)};
 }
 inline Choice place_parts(const Params& p, const op::NoGiven& given, const op::Gpu& gpu) {
-  if (!gpu.has_cp_async()) return op::refuse("needs sm_80 or newer");
   if (p.a.cols > kMostKeys * kMostKeys) return op::refuse("needs at most 2^20 columns");
   if (p.a.stored >= int64_t(1) << 31) return op::refuse("needs fewer than 2^31 stored elements");
-  if (gpu.shared_bytes_per_block && bucket_shared_bytes(kBucketConfig) > gpu.shared_bytes_per_block)
-    return op::refuse("needs more shared memory than a block has");
   Params cut = p;
   cut_buckets(cut, given, gpu);
   if (p.a.rows > int64_t(1) << (32 - cut.low_bits))
@@ -181,8 +175,6 @@ inline Choice place_tiles(const Params& p, const op::NoGiven& given, const op::G
   if (p.a.cols > kMostCountedColumns) return op::refuse("needs at most 24,576 columns");
   if (p.a.stored >= int64_t(1) << 30) return op::refuse("needs fewer than 2^30 stored elements");
   const int bytes = tile_shared_bytes(kTileConfig);
-  if (gpu.shared_bytes_per_block && bytes > gpu.shared_bytes_per_block)
-    return op::refuse("needs more shared memory than a block has");
   Params cut = p;
   cut_tiles(cut, given, gpu);
   const Start start{.config = kTileConfig,

@@ -43,7 +43,6 @@ inline bool is_nested(const Params& p) { return p.x_rows.axes > 1 || p.out_rows.
 
 inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.rows, int64_t(128));
-  if (blocks > op::kMaxBlocks) return op::refuse("needs fewer than 2^38 rows");
   return Start{{.operation = given.operation,
                 .threads = 128,
                 .vector = 8,

@@ -109,8 +109,7 @@ inline bool is_small(const Params& p) {
          double(p.batch) * double(pieces.bands * pieces.across * pieces.rows) < double(kMost);
 }
 
-inline std::string_view fused_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (!gpu.has_cp_async()) return "needs sm_80 or newer";
+inline std::string_view fused_refusal(const Params& p, const Given& given) {
   if (given.element_bytes != 2) return "needs float16 or bfloat16";
   if (p.rows.taps * p.columns.taps > kFusedMaxTaps) return "needs a window of at most 25 taps";
   if (p.channels == 0 || p.channels % kFusedVector != 0) return "needs a multiple of 8 channels";
@@ -146,7 +145,7 @@ inline Config window_of(const Params& p) {
 }
 
 inline Choice fused(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (const auto why = fused_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  if (const auto why = fused_refusal(p, given); !why.empty()) return op::refuse(why);
   const Config window = window_of(p);
   const Tile* const t = tile_for(p, window, gpu);
   if (!t)

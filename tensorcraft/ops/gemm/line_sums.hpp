@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/op/launch/plan.hpp"
-#include "tensorcraft/ops/gemm/choice/lines_plan.h"
+#include "tensorcraft/ops/gemm/choice/call_plan.h"
 #include "tensorcraft/ops/gemm/problem.hpp"
 
 namespace tensorcraft::kernel::gemm {

@@ -16,6 +16,14 @@ Choice as_wanted(const Params& p, const Given& given, const op::Gpu& gpu) {
   return c.refusal.empty() && !fits(c.start.config, given.config) ? op::refuse(kNoSuchTile) : c;
 }
 
+// A rung on wgmma, which leaves few rows to gemv.
+template <auto choose>
+Choice unless_few_rows(const Params& p, const Given& given, const op::Gpu& gpu) {
+  Choice c = choose(p, given, gpu);
+  if (const auto why = gemv_preference(p, given, gpu); !why.empty()) c.preference = why;
+  return c;
+}
+
 // What a rung weighs, of the product that it is chosen for.
 template <auto weigh>
 void weigh_expected(op::Candidates<Config>& all, const Params& p, const Given& given,
@@ -45,15 +53,13 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
     {.name = "persistent",
      .file = "11_persistent.cuh",
      .idea = "warp_specialized, blocks and clusters that take tile after tile",
-     .choose = as_wanted<persistent>,
+     .choose = as_wanted<unless_few_rows<persistent>>,
      .spills = "groups of float8 by squares keep a few addresses in memory while a tile is summed",
-     .begins_itself = true,
      .weigh = weigh_expected<weigh_persistent>},
     {.name = "split_k",
      .file = "12_split_k.cuh",
      .idea = "warp_specialized, the blocks of a cluster share a tile's steps along k",
-     .choose = as_wanted<split_k>,
-     .begins_itself = true,
+     .choose = as_wanted<unless_few_rows<split_k>>,
      .weigh = weigh_split_k},
     {.name = "gemv",
      .file = "13_gemv.cuh",
@@ -64,38 +70,32 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .file = "11_persistent.cuh",
      .idea = "persistent, float32 operands rounded to tf32 by the copy engine",
      .choose = as_wanted<persistent_tf32>,
-     .begins_itself = true,
      .weigh = weigh_expected<weigh_persistent_tf32>},
     {.name = "packed",
      .file = "11_persistent.cuh",
      .idea = "persistent on aligned copies of operands that the copy engine cannot walk",
      .choose = as_wanted<packed>,
      .kernel = "persistent",
-     .begins_itself = true,
      .weigh = weigh_packed<packed>},
     {.name = "packed_tf32",
      .file = "11_persistent.cuh",
      .idea = "persistent_tf32 on copies along k of operands that are not",
      .choose = as_wanted<packed_tf32>,
      .kernel = "persistent_tf32",
-     .begins_itself = true,
      .weigh = weigh_packed<packed_tf32>},
     {.name = "persistent_3xtf32",
      .file = "11_persistent.cuh",
      .idea = "persistent on float32 in two parts of tf32, three products, the small ones first",
      .choose = as_wanted<persistent_3xtf32>,
-     .begins_itself = true,
      .weigh = weigh_packed<persistent_3xtf32>},
     {.name = "warp_specialized",
      .file = "10_warp_specialized.cuh",
      .idea = "one warpgroup copies, the others multiply, with most of the registers",
-     .choose = as_wanted<warp_specialized>,
-     .begins_itself = true},
+     .choose = as_wanted<warp_specialized>},
     {.name = "wgmma",
      .file = "09_wgmma.cuh",
      .idea = "wgmma reads both operands from shared memory beside the threads",
-     .choose = as_wanted<wgmma>,
-     .begins_itself = true},
+     .choose = as_wanted<wgmma>},
     {.name = "tma",
      .file = "08_tma.cuh",
      .idea = "mma.sync on tiles that the copy engine brings, A for two blocks of a cluster at once",

@@ -14,7 +14,6 @@ struct Given {
 
 inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.tokens * p.hidden, int64_t(Config().threads));
-  if (blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
   return op::Start<Config>{{}, blocks};
 }
 
@@ -35,7 +34,6 @@ inline Choice rows(const Params& whole, const Given& given, const op::Gpu& gpu) 
   Params p = whole;
   cut_rows(p, given, gpu);
   const int64_t blocks = p.tokens * p.pieces;
-  if (blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
   constexpr int kBlocksOfSm = 5;  // more leave too few registers for all rows in flight
   return op::Start<Config>{{}, blocks, kBlocksOfSm};
 }

@@ -53,7 +53,6 @@ inline constexpr op::Rung<SortParams, op::NoGiven, Config> kSortRungs[] = {
 
 inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.sort.rows * p.hidden, int64_t(Config().threads));
-  if (blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
   return Start{{}, blocks};
 }
 
@@ -77,7 +76,6 @@ inline Choice rows(const Params& whole, const Given& given, const op::Gpu& gpu) 
   Params p = whole;
   cut_rows(p, given, gpu);
   const int64_t blocks = p.moving_blocks + div_ceil(p.sort.rows, kZeroRows);
-  if (blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
   return Start{{}, blocks};
 }
 

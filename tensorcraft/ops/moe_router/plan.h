@@ -12,13 +12,11 @@ using Choice = op::Choice<Config>;
 
 inline Choice naive(const Params& p, const op::NoGiven&, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.tokens, int64_t(Config().threads));
-  if (blocks > op::kMaxBlocks) return op::refuse("needs fewer than 2^38 tokens");
   return op::Start<Config>{{}, blocks};
 }
 
 inline Choice warp(const Params& p, const op::NoGiven&, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.tokens, int64_t(Config().threads / 32));
-  if (blocks > op::kMaxBlocks) return op::refuse("needs fewer than 2^33 tokens");
   const int slots = int(std::bit_ceil(unsigned(div_ceil(p.experts, 32))));
   return op::Start<Config>{{.slots = slots}, blocks};
 }

@@ -55,7 +55,6 @@ inline bool is_aligned(const void* data, int64_t bytes, std::initializer_list<in
 inline Choice tensor_core(const Params& whole, const Given& given, const op::Gpu& gpu) {
   const QueryStrides& q = whole.q_strides;
   const KeyStrides& k = whole.k_strides;
-  if (!gpu.has_cp_async()) return op::refuse("needs sm_80");
   if (given.element_bytes > 2) return op::refuse("needs float8_e4m3fn, float16 or bfloat16");
   if (whole.heads == 0 || whole.head_dim == 0 || whole.head_dim % 8 != 0 ||
       whole.head_dim > 32 * kMaxSpans)
@@ -67,11 +66,8 @@ inline Choice tensor_core(const Params& whole, const Given& given, const op::Gpu
   Params p = whole;
   cut(p, given, gpu);
   const int64_t shared_bytes = p.rows_of_block * bytes_of_query(p);
-  if (shared_bytes > gpu.shared_bytes_per_block)
-    return op::refuse("the heads of a query take more shared memory than a block has");
   const int64_t blocks =
       int64_t(p.batch) * p.row_tiles * div_ceil(int64_t(p.keys), int64_t(p.keys_of_block));
-  if (blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
   return Start{.config = {.spans = spans_of(p)},
                .blocks = blocks,
                .min_blocks = shared_bytes <= kSharedBytes ? 2 : 1,

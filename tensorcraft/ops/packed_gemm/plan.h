@@ -18,7 +18,6 @@ struct Given {
 
 inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.m * p.n, int64_t(Config().threads));
-  if (blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
   return op::Start<Config>{{}, blocks};
 }
 
@@ -52,7 +51,6 @@ inline Config config_for(const Params& p, const Given& given, const op::Gpu& gpu
 }
 
 inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (!gpu.has_cp_async()) return op::refuse("needs sm_80 or newer");
   if (given.element_bytes != 2) return op::refuse("a must be float16 or bfloat16");
   if (p.k % kCodesOfBlock) return op::refuse("k must be a multiple of 128");
   if (p.k > kMaxK) return op::refuse("k must be below 2^31");
@@ -66,7 +64,6 @@ inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gp
   const Config config = config_for(p, given, gpu);
   const int64_t blocks =
       div_ceil(p.n, int64_t(rows_of_block(config))) * div_ceil(p.m, int64_t(config.tokens));
-  if (blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
   return op::Start<Config>{config, blocks};
 }
 

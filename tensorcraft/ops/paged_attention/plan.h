@@ -23,7 +23,6 @@ inline constexpr int kThreads = 128;
 
 inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.tokens * p.heads, int64_t(kThreads / 32));
-  if (blocks > op::kMaxBlocks) return op::refuse("queries times heads must be below 2^33");
   return Start{.config = {.threads = kThreads}, .blocks = blocks};
 }
 
@@ -39,8 +38,7 @@ inline bool is_aligned(const Cache& c, int bytes) {
 }
 
 // Why the rows of a block cannot be packed, or empty.
-inline std::string_view packing_refusal(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (!gpu.has_cp_async()) return "needs sm_80";
+inline std::string_view packing_refusal(const Params& p, const Given& given) {
   if (given.element_bytes != 2) return "needs float16 or bfloat16 queries";
   if (p.block_size % 16 != 0) return "block_size must be a multiple of 16";
   if (p.head_dim % 32 != 0 || p.v_dim % 64 != 0)
@@ -63,9 +61,7 @@ inline PartShape shape_for(const Params& p, const Given& given, const op::Gpu& g
                     looks_at_key_scales(p, given), gpu.shared_bytes_per_block);
 }
 // The start of a rung whose blocks do the work of an AttentionPart each.
-inline Choice start_parts(const PartShape& shape, const Given& given, int64_t blocks,
-                          std::string_view too_many) {
-  if (blocks > op::kMaxBlocks) return op::refuse(too_many);
+inline Choice start_parts(const PartShape& shape, const Given& given, int64_t blocks) {
   return Start{.config = {.threads = 32 * shape.warps,
                           .head_dim = shape.head_dim,
                           .value_dim = shape.value_dim,
@@ -80,12 +76,11 @@ inline Choice start_parts(const PartShape& shape, const Given& given, int64_t bl
 
 // Requests of a ragged batch have as many tokens as they have on average, as far as shapes say.
 inline Choice packed(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (const auto why = packing_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  if (const auto why = packing_refusal(p, given); !why.empty()) return op::refuse(why);
   const int64_t of_request = p.batch ? div_ceil(p.tokens, int64_t(p.batch)) : 1;
   const PartShape shape = shape_for(p, given, gpu, of_request * p.group);
   const int64_t tiles = div_ceil(p.tokens * p.group, int64_t(shape.rows()));
-  return start_parts(shape, given, tiles * (p.heads / p.group) * (p.v_dim / shape.value_dim),
-                     "more than 2^31 - 1 blocks of 16 rows");
+  return start_parts(shape, given, tiles * (p.heads / p.group) * (p.v_dim / shape.value_dim));
 }
 
 inline PartSplit split_of(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -97,12 +92,12 @@ inline void set_run(Params& p, const Given& given, const op::Gpu& gpu) {
   p.part_run = split_of(p, given, gpu).run;
 }
 inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) {
-  if (const auto why = packing_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
+  if (const auto why = packing_refusal(p, given); !why.empty()) return op::refuse(why);
   if (p.starts || p.queries > kMaxSplitQueries)
     return op::refuse("needs a batch of requests with at most 16 queries each");
   if (p.table_size == 0) return op::refuse("tables have no block");
   const PartSplit split = split_of(p, given, gpu);
-  return start_parts(split.shape, given, split.blocks, "more than 2^31 - 1 parts");
+  return start_parts(split.shape, given, split.blocks);
 }
 
 // The call of persistent, as attention has it. Rows of its keys are those of a block.
@@ -204,8 +199,6 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
   if (given.code_bytes == 1 && p.v_dim != p.head_dim)
     return op::refuse("the head_dim of codes must be that of their values");
   const int shared_bytes = persistent_shared_bytes(config, given.code_bytes);
-  if (shared_bytes > gpu.shared_bytes_per_block)
-    return op::refuse("tiles of codes need more shared memory than a block of this GPU has");
   return Start{.config = config,
                .blocks = gpu.num_sms > 0 ? std::min<int64_t>(works, gpu.num_sms) : works,
                .shared_bytes = shared_bytes};
@@ -229,8 +222,7 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .file = "03_persistent.cuh",
      .idea = "wgmma on tiles that the copy engine brings block by block of the cache",
      .choose = persistent,
-     .spills = "threads that make tiles of codes have 40 registers: a few words, once a tile",
-     .begins_itself = true},
+     .spills = "threads that make tiles of codes have 40 registers: a few words, once a tile"},
     {.name = "packed",
      .file = "01_packed.cuh",
      .idea = "queries of heads that share keys are rows of one mma: keys are read once for 16",

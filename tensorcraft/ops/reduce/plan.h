@@ -114,7 +114,6 @@ inline Start combine_start(const CallParams& p, Operation operation) {
 
 inline Choice naive(const CallParams& p, const Given& given, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.rows, int64_t(128));
-  if (blocks > op::kMaxBlocks) return op::refuse("needs fewer than 2^38 outputs");
   return Start{{.operation = given.operation, .threads = 128, .nested = is_nested(p)}, blocks};
 }
 

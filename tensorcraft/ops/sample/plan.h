@@ -35,13 +35,11 @@ inline int vector_of(const CallParams& p, const Given& given) {
 inline Choice naive(const CallParams& p, const Given&, const op::Gpu&) {
   constexpr int kThreads = 128;
   const int64_t blocks = div_ceil(p.rows, int64_t(kThreads / 32));
-  if (blocks > op::kMaxBlocks) return op::refuse("needs fewer than 2^33 rows");
   return Start{{.threads = kThreads, .nested = p.is_nested()}, blocks};
 }
 
 inline Choice block(const CallParams& p, const Given& given, const op::Gpu&) {
   if (p.cols > kMaxBlockCols) return op::refuse("needs at most 2^20 elements a row");
-  if (p.rows > op::kMaxBlocks) return op::refuse("needs fewer than 2^31 rows");
   const int64_t chunks = chunks_of(p);
   return Start{{.threads = chunks == 1   ? 32
                            : chunks <= 8 ? 256

@@ -16,8 +16,6 @@ struct Given {
   int64_t longest_row;  // below 0: not known
 };
 
-constexpr std::string_view kTooMany = "needs 2^31 blocks or more";
-
 // x is copied first unless its columns are neighbours.
 inline bool is_packed(const Params& p) { return p.x_strides[1] != 1 && p.columns > 1; }
 // Rows in the workspace begin at whole vectors.
@@ -42,7 +40,6 @@ inline Choice warps(const Params& p, const Given& given, int64_t parts_of_rows) 
   const Config config{.vector = vector_of(p, given)};
   const int64_t count = parts_of_rows * column_parts(p, config.vector);
   const int64_t blocks = div_ceil(count, int64_t(config.threads / 32));
-  if (blocks > op::kMaxBlocks) return op::refuse(kTooMany);
   constexpr int64_t kFew = 8;
   const Start start{config, std::max<int64_t>(blocks, 1)};
   if (p.columns < kFew) return {start, "fewer than 8 columns leave most lanes idle"};
@@ -51,7 +48,6 @@ inline Choice warps(const Params& p, const Given& given, int64_t parts_of_rows) 
 
 inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.a.rows * p.columns, int64_t(Config().threads));
-  if (blocks > op::kMaxBlocks) return op::refuse(kTooMany);
   return Start{{}, blocks};
 }
 

@@ -29,11 +29,9 @@ inline bool is_contiguous(const Csr& a) {
   return (a.data_stride == 1 && a.indices_stride == 1) || a.stored <= 1;
 }
 constexpr std::string_view kStrided = "data and indices must be contiguous";
-constexpr std::string_view kTooMany = "needs 2^31 blocks or more";
 
 inline Choice rows_of_groups(const Params& p, const Config& config) {
   const int64_t blocks = div_ceil(p.a.rows, int64_t(config.threads / config.group));
-  if (blocks > op::kMaxBlocks) return op::refuse(kTooMany);
   return Start{config, blocks};
 }
 
@@ -54,7 +52,6 @@ inline Choice sub_warp(const Params& p, const Given&, const op::Gpu&) {
 
 inline Choice merge_path(const Params& p, const Given& given, const op::Gpu&) {
   if (!is_contiguous(p.a)) return op::refuse(kStrided);
-  if (tiles(p) > op::kMaxBlocks) return op::refuse(kTooMany);
   const Start start{{}, std::max<int64_t>(tiles(p), 1)};
   if (!is_skewed(p.a, given))
     return {start, "rows are about as long as one another, or their longest is not known"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/ops/gemm/choice/mma_plan.h"
+#include "tensorcraft/ops/gemm/choice/call_plan.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -12,9 +12,6 @@ namespace tensorcraft::kernel::gemm {
 // Calls that gemv and the rungs on wgmma can take go to gemv if they have fewer rows, or columns,
 // than this. 0: none; kGemvTokens + 1: all. Set it when both are measured on one GPU.
 inline constexpr int kFewestWgmmaRows = 5;
-
-// What rungs say that few rows alone should have.
-inline constexpr std::string_view kNotInvariant = "batch_invariant: it sums in an order of its own";
 
 // A large matrix, the weights, is multiplied by few tokens: the weights are B and a token is a row
 // of A, or the weights are A and a token is a column of B, which is the same of the transpose.

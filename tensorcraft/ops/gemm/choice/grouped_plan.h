@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/ops/gemm/choice/lines_plan.h"
-#include "tensorcraft/ops/gemm/choice/mma_plan.h"
+#include "tensorcraft/ops/gemm/choice/call_plan.h"
 
 // How rungs are chosen and started if batch entries are groups of rows; host only. How long the
 // groups are is known to the device alone.
@@ -103,7 +102,6 @@ Choice grouped(const Params& p, const Given& given, const op::Gpu& gpu) {
     return op::refuse("a is not along k, and groups of its rows begin anywhere");
   Start start = c.start;
   start.blocks = grouped_blocks(p, given, gpu, config);
-  if (start.blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
   return start;
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/ops/gemm/choice/gemv_plan.h"
-#include "tensorcraft/ops/gemm/choice/mma_plan.h"
+#include "tensorcraft/ops/gemm/choice/call_plan.h"
 
 #include <optional>
 
-// How the rungs on wgmma are chosen and started; host only. mma_plan.h has what all rungs share.
+// How the rungs on wgmma are chosen and started; host only.
 namespace tensorcraft::kernel::gemm {
 
 // Which operands a tile is for: any, those of 16 and 32 bits, or those of 8.
@@ -71,17 +70,10 @@ inline std::string_view wgmma_architecture_refusal(const op::Gpu& gpu) {
   return gpu.architecture > 90 ? "wgmma exists on sm_90 alone" : "";
 }
 
-inline std::string_view byte_refusal(const Params& p, const Given& given) {
-  if (const auto why = along_k_refusal(p, given); !why.empty()) return why;
-  if (const auto why = engine_refusal(p, given); !why.empty()) return why;
-  return p.k == 0 ? "k is 0" : "";
-}
-
 inline std::string_view wgmma_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
                                       bool tf32 = false) {
   if (const auto why = wgmma_architecture_refusal(gpu); !why.empty()) return why;
-  if (given.is_byte()) return tf32 ? "takes float32 operands" : byte_refusal(p, given);
-  if (const auto why = tma_refusal(p, given, gpu, tf32); !why.empty()) return why;
+  if (const auto why = copied_refusal(p, given, gpu, tf32); !why.empty()) return why;
   return p.k == 0 ? "k is 0" : "";
 }
 
@@ -380,16 +372,13 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   const BestTile best = best_ring_tile(p, given, gpu, kPersistentTiles);
   if (!best.tile) return op::refuse(best.why);
-  const std::string_view prefers_gemv = gemv_preference(p, given, gpu);
   bool prefers_split = false;
   if (split_refusal(p, given).empty()) {
     const BestTile split = best_ring_tile(p, given, gpu, kSplitTiles);
     prefers_split = split.tile && split.tile->us < 0.97 * best.tile->us;
   }
   return choice({}, persistent_start(p, given, gpu, *best.tile),
-                !prefers_gemv.empty() ? prefers_gemv
-                : prefers_split       ? "split_k uses more multiprocessors for so few tiles"
-                                      : "");
+                prefers_split ? "split_k uses more multiprocessors for so few tiles" : "");
 }
 
 inline Choice persistent_tf32(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -405,8 +394,7 @@ inline Choice split_k(const Params& p, const Given& given, const op::Gpu& gpu) {
   const BestTile best = best_ring_tile(p, given, gpu, kSplitTiles);
   if (!best.tile) return op::refuse(best.why);
   const Config& c = best.tile->config;
-  return choice({}, ring_start(c, given, walk_of(p, given, gpu, best.tile->tile).tiles * c.split),
-                gemv_preference(p, given, gpu));
+  return choice({}, ring_start(c, given, walk_of(p, given, gpu, best.tile->tile).tiles * c.split));
 }
 
 }  // namespace tensorcraft::kernel::gemm

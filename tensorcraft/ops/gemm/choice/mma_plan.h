@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/choice/rung.h"
-#include "tensorcraft/ops/gemm/choice/config_plan.h"
-#include "tensorcraft/ops/gemm/choice/lines_plan.h"
-#include "tensorcraft/ops/gemm/params.h"
+#include "tensorcraft/ops/gemm/choice/call_plan.h"
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 #include <string_view>
-#include <utility>
 
-// How each rung is chosen and started; host only.
+// How the rungs without wgmma are chosen and started, but for gemv; host only.
 namespace tensorcraft::kernel::gemm {
-
-using Start = op::Start<Config>;
-using Choice = op::Choice<Config>;
 
 // A shipped tile of D and its parts, of a warp on tensor cores, else of a thread.
 struct TileShape {
@@ -105,29 +98,6 @@ constexpr Config warp_tile(const TileShape& t, int operand_bytes) {
   return c;
 }
 
-inline int64_t num_tiles(const Params& p, const Given& given, int block_m, int block_n) {
-  const double tiles =
-      double(div_ceil(p.m, block_m)) * double(div_ceil(p.n, block_n)) * double(given.batch);
-  return tiles > double(op::kMaxBlocks) ? op::kMaxBlocks + 1 : int64_t(tiles);
-}
-
-// What time(params, given) is of a call. With batch_invariant neither m nor batch may choose: then
-// it is the geometric mean of one entry with few, more and many rows.
-template <class Time>
-double weighed(const Params& p, const Given& given, const Time& time) {
-  if (!given.batch_invariant) return time(p, given);
-  constexpr int64_t kRows[] = {16, 256, 4096};
-  Params params = p;
-  Given one = given;
-  one.batch = 1;
-  double logs = 0;
-  for (const int64_t rows : kRows) {
-    params.m = rows;
-    logs += std::log(time(params, one));
-  }
-  return std::exp(logs / double(std::size(kRows)));
-}
-
 // How long the busiest multiprocessor computes, if blocks are spread evenly.
 struct Load {
   int64_t rounds;
@@ -176,50 +146,6 @@ void weigh_tiles(op::Candidates<Config>& all, const Params& p, const Given& give
   }
 }
 
-// The Config of a tile with what the call says: layouts, the widest accesses, the epilogue.
-inline Config for_call(const Params& p, const Given& given, Config c) {
-  const Lines a = a_lines(p, given), b = b_lines(p, given);
-  const Lines d = lines_of(p, p.d, p.m, p.n, given.result_bytes, Layout::row_major);
-  c.a_layout = a.layout;
-  c.b_layout = b.layout;
-  c.a_vector = vector_of(a, 16 / given.operand_bytes);
-  c.b_vector = b_vector_of(p, given, 16 / given.operand_bytes);
-  c.d_vector = vector_of(d, 4) == 4 ? 4 : 1;
-  c.activation = given.activation;
-  c.c_vector = c_vector_of(p, given);
-  c.has_c = given.has_c;
-  c.has_bias = given.has_bias;
-  c.has_scales = given.has_scales;
-  c.gated = given.gated;
-  c.promotion = given.promotion;
-  c.has_groups = given.grouped;
-  return c;
-}
-
-// The same of the product of the transposed matrices, whose A is the transpose of B.
-constexpr Layout transposed(Layout layout) {
-  return layout == Layout::row_major ? Layout::column_major : Layout::row_major;
-}
-constexpr Config of_transpose(Config c) {
-  const Layout a = c.a_layout;
-  c.swap = 1;
-  c.a_layout = transposed(c.b_layout);
-  c.b_layout = transposed(a);
-  std::swap(c.a_vector, c.b_vector);
-  return c;
-}
-
-inline Start start(const Params& p, const Given& given, const Config& c, int min_blocks = 1,
-                   int shared_bytes = 0) {
-  return {c, num_tiles(p, given, c.block_m, tile_columns(c)), min_blocks, shared_bytes};
-}
-
-inline Choice choice(std::string_view refusal, const Start& start, std::string_view later = {}) {
-  if (!refusal.empty()) return op::refuse(refusal);
-  if (start.blocks > op::kMaxBlocks) return op::refuse("needs 2^31 blocks or more");
-  return {start, later};
-}
-
 // The rungs that take any strides read single elements, so one kernel serves every alignment.
 inline Choice any_strides(const Params& p, const Given& given, const Config& tile) {
   Config c = for_call(p, given, tile);
@@ -236,13 +162,6 @@ inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
   any.promotion = Promotion::none;
   return any_strides(p, any, tile);
 }
-
-// What the rungs without tensor cores but naive say of a gated product.
-inline constexpr std::string_view kGatesNothing = "does not gate; naive does, and tensor cores do";
-
-// What the rungs without 8-bit operands say of them.
-inline constexpr std::string_view kTakesNoBytes =
-    "takes no 8-bit operands; naive does, and along k swizzled and wgmma do";
 
 inline Choice coalesced(const Params& p, const Given& given, const op::Gpu&) {
   if (given.is_byte()) return op::refuse(kTakesNoBytes);
@@ -262,11 +181,6 @@ inline Choice thread_tiled(const Params& p, const Given& given, const op::Gpu& g
   return any_strides(p, given, thread_tile(best_tile(p, given, gpu, kThreadTiles, thread_tile)));
 }
 
-inline std::string_view unit_stride_refusal(const Params& p, const Given& given) {
-  if (!a_lines(p, given).are_dense()) return "a has no axis with stride 1";
-  return b_lines(p, given).are_dense() ? "" : "b has no axis with stride 1";
-}
-
 inline Choice vectorized(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (given.is_byte()) return op::refuse(kTakesNoBytes);
   if (given.gated) return op::refuse(kGatesNothing);
@@ -282,7 +196,6 @@ inline Choice async(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (!given.is_float32())
     return op::refuse("takes float32 operands: a copy in flight cannot convert");
   if (given.gated) return op::refuse(kGatesNothing);
-  if (!gpu.has_cp_async()) return op::refuse("needs sm_80 or newer");
   const TileShape& t = best_tile(p, given, gpu, kAsyncTiles, async_tile);
   Config c = for_call(p, given, async_tile(t));
   // Along k a copy is one element; elsewhere 16 bytes or one element.
@@ -290,19 +203,6 @@ inline Choice async(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (c.b_layout == Layout::column_major || c.b_vector < 4) c.b_vector = 1;
   return choice(unit_stride_refusal(p, given),
                 start(p, given, c, t.min_blocks, async_shared_bytes(c)));
-}
-
-// Why a rung on tensor cores cannot take the operands, or empty; `tf32`: the rung rounds float32.
-inline std::string_view tensor_core_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
-                                            bool tf32) {
-  if (given.is_byte()) return kTakesNoBytes;
-  if (given.is_float32() != tf32)
-    return tf32 ? "takes float32 operands"
-                : "takes 16-bit operands; for float32 there are the tf32 variants";
-  if (tf32 && !given.allow_tf32)
-    return "float32 would be rounded to tf32, which allow_tf32 is not set for";
-  if (!gpu.has_cp_async()) return "needs sm_80 or newer";
-  return unit_stride_refusal(p, given);
 }
 
 inline Config tensor_core_config(const Params& p, const Given& given, const TileShape& t) {
@@ -320,54 +220,17 @@ inline Start tensor_core_start(const Params& p, const Given& given, const op::Gp
 template <bool tf32>
 void weigh_tensor_core(op::Candidates<Config>& all, const Params& p, const Given& given,
                        const op::Gpu& gpu) {
-  if (!tensor_core_refusal(p, given, gpu, tf32).empty()) return;
+  if (!tensor_core_refusal(p, given, tf32).empty()) return;
   weigh_tiles(all, p, given, gpu, kTensorCoreTiles,
               [&](const TileShape& t) { return tensor_core_config(p, given, t); });
 }
 
 inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu& gpu) {
-  return choice(tensor_core_refusal(p, given, gpu, false), tensor_core_start(p, given, gpu));
+  return choice(tensor_core_refusal(p, given, false), tensor_core_start(p, given, gpu));
 }
 
 inline Choice tensor_core_tf32(const Params& p, const Given& given, const op::Gpu& gpu) {
-  return choice(tensor_core_refusal(p, given, gpu, true), tensor_core_start(p, given, gpu));
-}
-
-inline std::string_view unaligned_refusal(const Params& p, const Given& given) {
-  if (!has_aligned_lines(a_lines(p, given)))
-    return "a line of a does not start at a multiple of 16 bytes";
-  const Lines b = b_lines(p, given);
-  if (!has_aligned_lines(b)) return "a line of b does not start at a multiple of 16 bytes";
-  // A box of the copy engine begins at a multiple of 16 bytes too.
-  if (given.gated && b.layout == Layout::row_major && p.n * given.operand_bytes % 16)
-    return "the right half of a row of b does not start at a multiple of 16 bytes";
-  return {};
-}
-
-// Why 8-bit operands are not such that tensor cores read them along k.
-inline std::string_view along_k_refusal(const Params& p, const Given& given) {
-  if (const auto why = unit_stride_refusal(p, given); !why.empty()) return why;
-  if (a_lines(p, given).layout != Layout::row_major)
-    return "a does not lie along k, as tensor cores read 8-bit operands";
-  if (b_lines(p, given).layout != Layout::column_major)
-    return "b does not lie along k, as tensor cores read 8-bit operands";
-  return unaligned_refusal(p, given);
-}
-inline std::string_view swizzled_byte_refusal(const Params& p, const Given& given,
-                                              const op::Gpu& gpu) {
-  if (is_by_block(given.promotion))
-    return "has no scales by block; naive does, and the rungs on wgmma do";
-  if (!gpu.has_cp_async()) return "needs sm_80 or newer";
-  if (!given.is_integer && gpu.architecture < 89) return "needs sm_89 or newer for float8";
-  return along_k_refusal(p, given);
-}
-
-inline std::string_view swizzled_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
-                                         bool tf32) {
-  if (given.is_byte())
-    return tf32 ? "takes float32 operands" : swizzled_byte_refusal(p, given, gpu);
-  const auto why = tensor_core_refusal(p, given, gpu, tf32);
-  return why.empty() ? unaligned_refusal(p, given) : why;
+  return choice(tensor_core_refusal(p, given, true), tensor_core_start(p, given, gpu));
 }
 
 inline std::span<const TileShape> swizzled_tiles(const Given& given) {
@@ -410,25 +273,6 @@ inline Choice swizzled(const Params& p, const Given& given, const op::Gpu& gpu) 
 }
 inline Choice swizzled_tf32(const Params& p, const Given& given, const op::Gpu& gpu) {
   return swizzled_choice(p, given, gpu, true);
-}
-
-// Why the copy engine cannot walk aligned operands.
-inline std::string_view engine_refusal(const Params& p, const Given& given) {
-  if (p.batch_rank > 1) return "takes one batch axis, or several that merge into one";
-  if (!has_engine_strides(a_lines(p, given), given.batch))
-    return "a has a stride or a size that the copy engine cannot take";
-  return has_engine_strides(b_lines(p, given), given.batch)
-             ? ""
-             : "b has a stride or a size that the copy engine cannot take";
-}
-
-inline std::string_view tma_refusal(const Params& p, const Given& given, const op::Gpu& gpu,
-                                    bool tf32 = false) {
-  if (given.is_byte()) return kTakesNoBytes;
-  if (!gpu.has_clusters()) return "needs sm_90 or newer";
-  if (gpu.architecture >= 120) return "sm_120 copies no tile into two blocks at once";
-  const auto why = swizzled_refusal(p, given, gpu, tf32);
-  return why.empty() ? engine_refusal(p, given) : why;
 }
 
 inline Config tma_config(const Params& p, const Given& given, const op::Gpu& gpu,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/ops/gemm/choice/hopper_plan.h"
+#include "tensorcraft/ops/gemm/choice/mma_plan.h"
 
 // How persistent is chosen for operands that are packed first: those that the copy engine cannot
 // walk, float32 that is not along k, and float32 in two parts; host only.
