@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the SIMT device: a barrier and a shuffle per thread, and two products of 256^3. CPU time,
+// Times the emulator: a barrier and a shuffle per thread, and two products of 256^3. CPU time,
 // the best of 15, as other programs share the machine. Prints one JSON object.
 #include "tensorcraft/device/host.h"
 #include "tensorcraft/simt/launch.hpp"

@@ -1,4 +1,4 @@
-"""What the SIMT device costs on this CPU.
+"""What the emulator costs on this CPU.
 
 python benchmarks/simt_figures.py FOLDER PROGRAM      PROGRAM is the built simt_figures; writes FOLDER/simt.json
 """
@@ -19,7 +19,7 @@ def main() -> None:
         sys.exit(__doc__)
     measured = json.loads(subprocess.run([sys.argv[2]], capture_output=True, text=True, check=True).stdout)
     rows = [{"name": name, "measured": measured[name], "limit": limit} for name, limit in LIMITS.items()]
-    write(f"{sys.argv[1]}/simt.json", "The SIMT device", rows, timing="CPU time, best of 15, release build")
+    write(f"{sys.argv[1]}/simt.json", "The emulator", rows, timing="CPU time, best of 15, release build")
 
 
 if __name__ == "__main__":

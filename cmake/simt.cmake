@@ -1,8 +1,8 @@
-# The rungs as the SIMT device runs them, with flags of their own.
-option(TENSORCRAFT_SIMT "Compile the rungs for the SIMT device" ON)
+# The rungs as the emulator runs them, with flags of their own.
+option(TENSORCRAFT_SIMT "Compile the rungs for the emulator" ON)
 
 # The kinds of instrumentation. Each is a library of its own, linked from the host code that is there
-# anyway and from kernels and SIMT device compiled again: tensorcraft_asan, tensorcraft_race. They are
+# anyway and from kernels and the emulator compiled again: tensorcraft_asan, tensorcraft_race. They are
 # built when something asks for them; the latter can be installed. In a build that has a sanitizer everywhere there is none.
 set(TENSORCRAFT_INSTRUMENTATIONS asan race)
 if(NOT TENSORCRAFT_SIMT OR CMAKE_CXX_FLAGS MATCHES "sanitize")
@@ -27,7 +27,7 @@ endfunction()
 # the library's, `cases` those of the tests; what a call needs besides is compiled when it asks.
 function(tensorcraft_write_instances held cases)
   if(NOT TENSORCRAFT_SIMT)
-    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/instances/none.cpp CONTENT "// There is no SIMT device.\n")
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/instances/none.cpp CONTENT "// There is no emulator.\n")
     set(${held} ${PROJECT_BINARY_DIR}/instances/none.cpp PARENT_SCOPE)
     set(${cases} ${PROJECT_BINARY_DIR}/instances/none.cpp PARENT_SCOPE)
     return()
@@ -67,7 +67,7 @@ function(tensorcraft_write_instances held cases)
   set(${cases} ${case_paths} PARENT_SCOPE)
 endfunction()
 
-# What a target needs that holds kernels for the SIMT device and nothing else: an object library of
+# What a target needs that holds kernels for the emulator and nothing else: an object library of
 # the instances, or of a test's kernels.
 function(tensorcraft_simt_kernels target)  # [asan | race]
   set(kind "${ARGN}")
@@ -85,7 +85,7 @@ function(tensorcraft_simt_kernels target)  # [asan | race]
                                              -fno-sanitize-recover=undefined -fno-omit-frame-pointer
                                              "SHELL:--param asan-instrumentation-with-call-threshold=20")
   elseif(kind STREQUAL "race")
-    # The SIMT device then sees every access of a kernel to memory: it defines the functions that
+    # The emulator then sees every access of a kernel to memory: it defines the functions that
     # the instrumented code calls, so nothing is linked with the sanitizer's own library.
     target_compile_definitions(${target} PRIVATE TENSORCRAFT_SIMT_RACE)
     target_compile_options(${target} PRIVATE -fsanitize=thread -Wno-tsan)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds what the tests of the SIMT device need and runs them, with one library or with each in turn. threads: the runtime's
+# Builds what the tests of the emulator need and runs them, with one library or with each in turn. threads: the runtime's
 # tests under ThreadSanitizer, with a library of their own.
 # usage: simt.sh [--build DIR] [release|asan|race|threads|all] [ctest options]    DIR: build/release
 set -euo pipefail

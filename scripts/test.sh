@@ -70,8 +70,8 @@ fi
 unlabelled=(-LE gpu)
 if [ -e /dev/nvidiactl ]; then unlabelled=(); fi
 step "C++ tests" ctest "${suite[@]}" -j2 --no-tests=error "${unlabelled[@]}"
-step "SIMT tests, ASan and UBSan" scripts/simt.sh --build "$build" asan
-step "SIMT tests, race build" scripts/simt.sh --build "$build" race
+step "tests of the emulator, ASan and UBSan" scripts/simt.sh --build "$build" asan
+step "tests of the emulator, race build" scripts/simt.sh --build "$build" race
 step "ThreadSanitizer" scripts/simt.sh --build "$build" threads
 pytest=(env PYTHONPATH="$PWD/$build/python" "$python" -m pytest -q)
 beside "API reference" scripts/docs.sh "$build/python"

@@ -33,7 +33,7 @@ inline ArrayArgument settled_to_write(ArrayArgument array, StreamRef stream) {
   return array;
 }
 
-// Views the same host memory as a tensor of the CPU or of the SIMT device.
+// Views the same host memory as a tensor of the CPU or of the emulator.
 inline TensorView on_device(const TensorView& t, Device device) { return t.at(t.data(), device); }
 
 // tc.Tensor, NumPy array or scalar, anything with the exchange API or __dlpack__, nested list, or

@@ -183,7 +183,7 @@ class Arguments {
       const Device device = launch_.kernel->device_of_host();
       if (device != Device::simt())
         fail(ErrorKind::value, name(), ": ", p.name,
-             " is in host memory, and the kernel runs on a GPU or on the SIMT device; move it with "
+             " is in host memory, and the kernel runs on a GPU or on the emulator; move it with "
              "tc.asarray(",
              p.name, ", device=\"cuda\"), or make the kernel with device=\"simt\"");
       a.view = on_device(a.view, device);

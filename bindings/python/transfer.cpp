@@ -244,7 +244,7 @@ class EngineObject {
            ", and the copy goes from ", from, " to ", to, "; make one of ",
            from.is_cuda() ? from : to);
   }
-  // Host memory plays the device: SIMT's is the device's side.
+  // Host memory plays the device: the emulator's is the device's side.
   Direction direction(Device from, Device to) const {
     if (device_.is_cuda()) return direction_of(from, to);
     if (from == to) return Direction::d2d;

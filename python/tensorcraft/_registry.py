@@ -12,7 +12,7 @@ class Variant(NamedTuple):
     """One row of an operator's variant table."""
 
     name: str  # by which a call may ask for it
-    device: str  # "cuda" (which the SIMT device runs too) or "cpu"
+    device: str  # "cuda" (which the emulator runs too) or "cpu"
     idea: str  # what it does, in one line
 
 

@@ -36,7 +36,7 @@ Device parse_device(std::string_view text);
 // Device of a DLPack tensor: CPU, CUDA, CUDAHost (as cpu) and CUDAManaged (as cuda); else kind
 // value.
 Device from_dlpack(dlpack::DLDevice device);
-// Converts back; the SIMT device is a CPU there.
+// Converts back; the emulator is a CPU there.
 dlpack::DLDevice to_dlpack(Device device);
 
 }  // namespace tensorcraft

@@ -8,8 +8,8 @@
 
 namespace tensorcraft {
 
-// Describes a device and what it can do. The CPU has a name and nothing else, the SIMT device
-// emulates a typical sm_90a; for CUDA devices every field comes from the driver, so nothing here
+// Describes a device and what it can do. The CPU has a name and nothing else, the emulator
+// what a typical sm_90a has; for CUDA devices every field comes from the driver, so nothing here
 // depends on the toolkit that built the library.
 struct DeviceInfo {
   // 0 if it does not apply or the driver does not say; peaks are dense.

@@ -5,8 +5,8 @@
 namespace tensorcraft {
 
 // What the copy engine (TMA) needs to know of a tensor. A kernel gets it by value in its Params and
-// passes its address on, never a copy. The CUDA driver fills it (cuda/tensor_map.hpp), for the SIMT
-// device simt/tensor_map.hpp does.
+// passes its address on, never a copy. The CUDA driver fills it (cuda/tensor_map.hpp), for the
+// emulator simt/tensor_map.hpp does.
 struct alignas(64) TensorMap {
   unsigned char bytes[128];
 };

@@ -82,9 +82,8 @@ std::string hint(const std::string& log) {
 
 [[noreturn]] void fail_to_compile(const HostProgram& program, const HostCompiler& compiler,
                                   const std::string& log) {
-  fail(ErrorKind::compile, program.name,
-       " does not compile for the SIMT device: ", trimmed_log(log), hint(log),
-       program.user ? hint_for(*program.user, first_error(log)) : "",
+  fail(ErrorKind::compile, program.name, " does not compile for the emulator: ", trimmed_log(log),
+       hint(log), program.user ? hint_for(*program.user, first_error(log)) : "",
        "\n  compiler: ", compiler.path, "\nIts whole output:\n", log, "\nThe generated source:\n",
        program.text);
 }
@@ -123,10 +122,10 @@ CacheEntry compile(const HostProgram& program, const HostCompiler& compiler) {
 using SharedKernel = std::shared_ptr<const HostKernel>;
 
 SharedKernel load(const HostProgram& program, const std::string& image) {
-  const auto kernel = std::make_shared<HostKernel>(program.name, image, "kernel: the SIMT device");
+  const auto kernel = std::make_shared<HostKernel>(program.name, image, "kernel: the emulator");
   kernel->body = reinterpret_cast<simt::Body>(kernel->library.symbol(program.name));
   if (kernel->body) return kernel;
-  fail(ErrorKind::compile, "kernel: the SIMT device: ", program.name,
+  fail(ErrorKind::compile, "kernel: the emulator: ", program.name,
        " cannot be loaded: it has no entry");
 }
 
@@ -177,13 +176,13 @@ Found load_or_compile(HostKernels& all, const KernelKey& key) {
   if (!compiler)
     fail(ErrorKind::unsupported,
          "kernel: ", key.rung->user ? key.rung->user->signature.name : readable_name(key),
-         " cannot run on the SIMT device: ", kNoCompiler,
+         " cannot run on the emulator: ", kNoCompiler,
          ", or run the kernel on a GPU, which needs none");
   const HostProgram program = make_program(key, *compiler);
   if (SharedKernel kernel = from_disk(all, program)) return {kernel};
   if (!config().jit)
     fail(ErrorKind::unsupported, "kernel: ", program.name,
-         " for the SIMT device is not in the cache, and the setting jit is off\n  signature: ",
+         " for the emulator is not in the cache, and the setting jit is off\n  signature: ",
          program.signature);
   const auto held = all.disk.lock(program.key, kLockTimeout);
   if (SharedKernel kernel = from_disk(all, program))

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-// A kernel on the SIMT device, a rung of the library or a user's: its text, compiled by the host's
+// A kernel on the emulator, a rung of the library or a user's: its text, compiled by the host's
 // C++ compiler.
 namespace tensorcraft::jit {
 

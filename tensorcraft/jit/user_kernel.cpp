@@ -232,12 +232,12 @@ void UserKernel::launch(const UserLaunch& how, const UserArguments& arguments) c
                                            : how.device.value_or(default_device());
   if (device.is_cuda()) return launch_on_gpu(how, arguments, device.index);
   if (device != Device::simt())
-    fail(ErrorKind::value, signature().name, ": a kernel runs on a GPU or on the SIMT device, and ",
+    fail(ErrorKind::value, signature().name, ": a kernel runs on a GPU or on the emulator, and ",
          arguments.device() ? "its arrays are on " : "the default device is ", device,
          "; move the arrays to \"cuda\" or \"simt\"");
   if (how.stream)
     fail(ErrorKind::value, signature().name,
-         ": a stream was given, and the kernel runs on the SIMT device, which has none");
+         ": a stream was given, and the kernel runs on the emulator, which has none");
   const auto kernel = host_kernel(key_);
   run_user_code(signature().name, [&] {
     simt::launch({.name = signature().name,

@@ -98,7 +98,7 @@ std::string to_string(const UserKernelReport& report);
 
 // A kernel of the user's own: device text and the signature of one function in it. For each GPU it
 // is compiled once, at the first launch, through the caches that the library's own kernels use; on
-// the SIMT device once by the host's C++ compiler. Copies share all of it.
+// the emulator once by the host's C++ compiler. Copies share all of it.
 //   UserKernel axpy(text, "axpy(float* y, const float* x, float a, int64 n)");
 //   axpy({.grid = {blocks}, .block = {256}}, y, x, 2.0, n);
 class UserKernel {
@@ -115,7 +115,7 @@ class UserKernel {
   // Keys the kernel in the caches: get_kernel(key(), device), compile(key(), arch).
   const KernelKey& key() const { return key_; }
 
-  // Enqueues a launch on a GPU; on the SIMT device, whose arrays lie there, runs it. A kernel
+  // Enqueues a launch on a GPU; on the emulator, whose arrays lie there, runs it. A kernel
   // without arrays runs on the stream's device, else on the default one. From sm_90 on it starts as
   // the library's own kernels do: after the kernel before it, with the launch hidden. Kind value
   // for an empty grid or block and for one that the device or the kernel cannot have, for a stream

@@ -133,8 +133,8 @@ WarmupReport warmup(std::span<const KernelKey> kernels, std::string_view arch,
 WarmupReport warmup(std::span<const KernelKey> kernels, Device device,
                     const WarmupCallback& progress, int threads) {
   if (!device.is_cuda() && device != Device::simt())
-    fail(ErrorKind::value,
-         "warmup: kernels are compiled for CUDA devices and the SIMT device, got ", device);
+    fail(ErrorKind::value, "warmup: kernels are compiled for CUDA devices and the emulator, got ",
+         device);
   return run(kernels, device_info(device).arch(), device, progress, threads);
 }
 

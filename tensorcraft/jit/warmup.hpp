@@ -38,7 +38,7 @@ struct WarmupReport {
 // take, is reported and does not stop the others.
 WarmupReport warmup(std::span<const KernelKey> kernels, std::string_view arch,
                     const WarmupCallback& progress = {}, int threads = 0);
-// Does the same for a CUDA device or the SIMT device, and loads the kernels on it: no later call of
+// Does the same for a CUDA device or the emulator, and loads the kernels on it: no later call of
 // this process waits.
 WarmupReport warmup(std::span<const KernelKey> kernels, Device device,
                     const WarmupCallback& progress = {}, int threads = 0);

@@ -371,7 +371,7 @@ std::string rounded(double value) {
   return std::move(out).str();
 }
 
-// "kernel for sm_90a"; the SIMT device runs the plan of such a GPU as host code.
+// "kernel for sm_90a"; the emulator runs the plan of such a GPU as host code.
 void write(std::ostream& out, const char* which, const KernelReport& k, bool is_simt) {
   const LaunchConfig& launch = k.launch;
   out << which << (is_simt ? " as for " : " for ") << k.arch << ": grid " << launch.grid

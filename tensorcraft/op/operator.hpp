@@ -100,7 +100,7 @@ struct Explanation {
 // device's peaks: those of the units it computes with, by whole waves of its blocks.
 void add_estimates(Explanation& e, const DeviceInfo& device, DType dtype);
 // Compiles the kernels of what was chosen, if it has any, and adds what they take. Never fails.
-// Kernels of the SIMT device are host code, of which there is nothing to add but the launch.
+// Kernels of the emulator are host code, of which there is nothing to add but the launch.
 void add_kernel_reports(Explanation& e, const DeviceInfo& device);
 // The file of its device code, as "tensorcraft/ops/gemm/08_tma.cuh"; empty if it has no plan.
 std::string file_of(const Considered& c);

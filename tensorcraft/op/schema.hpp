@@ -113,7 +113,7 @@ Cost moving_cost(const NamedTensors& outputs, const NamedTensors& inputs);
 void check_sizes(std::string_view op, std::span<const OutputSpec> specs);
 // The stream a call runs on.
 StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device);
-// Compiles if needed and enqueues; on the SIMT device runs to the end.
+// Compiles if needed and enqueues; on the emulator runs to the end.
 void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op);
 // The error if no variant takes a call.
 [[noreturn]] void no_variant(std::string_view op, std::string_view forced,

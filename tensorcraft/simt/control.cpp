@@ -73,7 +73,7 @@ void setmaxnreg(int registers, bool increases, const SourceLine& line) {
   mine = registers;
 }
 
-// A launch on the SIMT device begins when the one before it has ended.
+// A launch on the emulator begins when the one before it has ended.
 void griddepcontrol_wait() {}
 void griddepcontrol_launch_dependents() {}
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-// Kernels that are compiled ahead for the SIMT device, as sources in the build folder that
+// Kernels that are compiled ahead for the emulator, as sources in the build folder that
 // tests/support/write_instances.cpp writes. All others are compiled when a call asks for them, see
 // jit/host_compiler.hpp.
 namespace tensorcraft::simt {

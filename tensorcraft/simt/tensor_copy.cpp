@@ -32,7 +32,7 @@ void check_decoded(const std::optional<Tensor>& decoded, bool is_of_other_mode, 
                    const Issue& issue) {
   if (is_of_other_mode)
     issue.fault("the tensor map is of the other mode: boxes, or windows over images");
-  if (!decoded) issue.fault("the tensor map was not encoded for the SIMT device");
+  if (!decoded) issue.fault("the tensor map was not encoded for the emulator");
   if (rank_of(*decoded) != rank)
     issue.fault(join("the tensor map has rank ", rank_of(*decoded), ", the copy ", rank));
 }
@@ -49,7 +49,7 @@ uint32_t shared_address(const TiledTensor& tensor, size_t line, const void* shar
                         const Issue& issue) {
   const uint32_t span = swizzle_span(Swizzle(int(tensor.swizzle)));
   if (span > 16 && line != span)
-    issue.fault(join("the inner box must fill the swizzle's ", span, " bytes on the SIMT device"));
+    issue.fault(join("the inner box must fill the swizzle's ", span, " bytes on the emulator"));
   if (!shared) return 0;
   const Block& block = block_of(shared, bytes, "the box in shared memory", issue);
   const auto address = uint32_t(static_cast<const std::byte*>(shared) - block.shared);

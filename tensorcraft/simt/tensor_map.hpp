@@ -7,7 +7,7 @@
 
 namespace tensorcraft::simt {
 
-// The map of a tensor in host memory for kernels on the SIMT device, by the driver's rules: kind
+// The map of a tensor in host memory for kernels on the emulator, by the driver's rules: kind
 // value if one is broken.
 TensorMap encode_tiled(const TiledTensor& tensor);
 TensorMap encode_im2col(const Im2colTensor& tensor);

@@ -427,7 +427,7 @@ def test_warmup_counts_what_a_full_disk_did_not_take(command: Path, environment:
     assert json.loads(done.stdout)["failed"] == 0 and json.loads(done.stdout)["from_disk"] == 0
 
 
-@pytest.mark.skipif("simt" not in tc.devices() or shutil.which("g++") is None, reason="no SIMT device or no g++")
+@pytest.mark.skipif("simt" not in tc.devices() or shutil.which("g++") is None, reason="no emulator or no g++")
 def test_warmup_compiles_for_the_emulator(run: Run) -> None:
     call = ("warmup", "--call", "softmax 3x777 --dtype float16", "--device", "simt", "--json")
     first = run(*call).json()

@@ -21,7 +21,7 @@ KILLS = 100 if os.environ.get("TC_TEST_FULL") else 6
 @pytest.fixture(autouse=True)
 def has_simt(run: Run) -> None:
     if "simt" not in [d["device"] for d in run("devices", "--json").json()["devices"]]:
-        pytest.skip("this build has no SIMT device")
+        pytest.skip("this build has no emulator")
 
 
 def test_a_call_is_tuned_and_later_ones_take_it(run: Run) -> None:

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kLanes = 32;
 
-// Returns what `body` gives in each thread of a block on the SIMT device.
+// Returns what `body` gives in each thread of a block on the emulator.
 std::vector<float> run(int warps, const std::function<float(int thread)>& body) {
   struct Params {
     const std::function<float(int)>& body;

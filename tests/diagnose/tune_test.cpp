@@ -130,7 +130,7 @@ TEST_F(TuneTest, WhatRefusesOrIsNoChoiceIsPassedBy) {
 }
 
 TEST_F(TuneTest, OnTheEmulatorAConfigIsTakenToo) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "the SIMT device is not built";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "the emulator is not built";
   const Product product(64, DType::bfloat16, Device::simt());
   const op::Explanation before = product.explain();
   const auto row = [](const op::Explanation& e, std::string_view name) -> const op::Considered& {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copy engine of a GPU does with a box bit for bit what the SIMT device does.
+// The copy engine of a GPU does with a box bit for bit what the emulator does.
 #include "tensorcraft/core/dtype.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"
@@ -148,7 +148,7 @@ TEST_P(CopyBox, IsTheSameOnGpuAndSimt) {
   run_on_gpu(c, gpu, compiled.image);
   for (size_t i = 0; i < gpu.box.size(); ++i)
     ASSERT_EQ(gpu.box[i], simt.box[i])
-        << std::hex << "word " << i << ": GPU " << gpu.box[i] << ", SIMT " << simt.box[i];
+        << std::hex << "word " << i << ": GPU " << gpu.box[i] << ", emulator " << simt.box[i];
   for (size_t i = 0; i < gpu.tensor.size(); ++i)
     ASSERT_EQ(gpu.tensor[i], simt.tensor[i]) << "word " << i << " of the tensor";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text that runs on the SIMT device in tests/simt/wgmma_tile_test.cpp, on a Hopper GPU.
+// The text that runs on the emulator in tests/simt/wgmma_tile_test.cpp, on a Hopper GPU.
 #include "tests/support/wgmma_tile.hpp"
 #include "tests/support/kernel_text.hpp"
 
@@ -58,8 +58,8 @@ TEST(WgmmaTileOnGpu, AgreesWithTheSimtDevice) {
   test::TileProblem problem;
   const auto gpu = run_on_gpu(problem, compiled.image), simt = run_on_simt(problem);
   const double gpu_error = problem.worst_error(gpu), simt_error = problem.worst_error(simt);
-  std::cout << "error in units of 2^-18 of the terms' magnitudes: GPU " << gpu_error << ", SIMT "
-            << simt_error << '\n';
+  std::cout << "error in units of 2^-18 of the terms' magnitudes: GPU " << gpu_error
+            << ", emulator " << simt_error << '\n';
   EXPECT_LT(gpu_error, 16);
   EXPECT_LT(simt_error, 1);
 }

@@ -20,7 +20,7 @@ namespace {
 
 using test::expect_error, test::normal_tensor, test::values;
 
-// Every variant of the host and the SIMT device.
+// Every variant of the host and the emulator.
 template <class F>
 void each_append_variant(F&& f) {
   const auto places = test::places();

@@ -47,7 +47,7 @@ struct Call {
   struct Result {
     std::vector<double> out, lse;
   };
-  // Null: of its tile the SIMT device has no kernel, or the GPU has no such instructions.
+  // Null: of its tile the emulator has no kernel, or the GPU has no such instructions.
   std::optional<Result> run(const Place& place, DType out_dtype = DType::bfloat16) const {
     std::vector<Tensor> there;
     there.reserve(8);

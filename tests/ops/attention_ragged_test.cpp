@@ -48,7 +48,7 @@ TEST(AttentionOfRaggedBatches, ARaggedBatchIsItsRequestsOneByOne) {
       c.sinks = Tensor::from(std::vector<float>{0.5f, 2}, {2});
       if (has_window) c.options.window = Dims{40, 3};
       for (const Place& place : all_places()) {
-        // The SIMT device has tiles for several warpgroups of one rung on wgmma only.
+        // The emulator has tiles for several warpgroups of one rung on wgmma only.
         const bool is_one = place.variant == "wgmma" || place.variant == "warp_specialized";
         if (is_one && tokens > 64 * requests) continue;
         if (place.variant == "split_kv") continue;  // takes no ragged batch
@@ -138,7 +138,7 @@ TEST(AttentionOfRaggedBatches, TheCpuRefusesStartsThatAreNotInOrder) {
 
 // A kernel takes such starts too, and stays in its tensors.
 TEST(AttentionOfRaggedBatches, StartsThatAreNotInOrderReadNothingOutside) {
-  if (test::places().size() < 2) GTEST_SKIP() << "no SIMT device in this build";
+  if (test::places().size() < 2) GTEST_SKIP() << "no emulator in this build";
   const Tensor x =
       astype(normal_tensor({70, 2, 64}), {.dtype = DType::bfloat16}).to(Device::simt());
   for (const auto& v : find_operator("attention").description().variants) {

@@ -30,7 +30,7 @@ TEST(AttentionOfFewQueries, FewQueriesAreDividedOverTheKeys) {
       if (has_window) c.options.window = Dims{150, 0};
       if (has_window) c.sinks = normal_tensor({s.heads});
       for (const DType dtype : {DType::float16, DType::bfloat16}) {
-        if (test::places().size() < 2) GTEST_SKIP() << "no SIMT device in this build";
+        if (test::places().size() < 2) GTEST_SKIP() << "no emulator in this build";
         const Place place{"split_kv", Device::simt(), dtype};
         const auto got = c.run(place);
         ASSERT_TRUE(got.has_value());
@@ -42,7 +42,7 @@ TEST(AttentionOfFewQueries, FewQueriesAreDividedOverTheKeys) {
 // The bits of a request alone, in a batch, and in a longer buffer are the same by the rung that a
 // decode gets.
 TEST(AttentionOfFewQueries, NoBitOfADecodeDependsOnTheRestOfTheBatch) {
-  if (test::places().size() < 2) GTEST_SKIP() << "no SIMT device in this build";
+  if (test::places().size() < 2) GTEST_SKIP() << "no emulator in this build";
   Call all{normal_tensor({3, 4, 2, 64}, DType::float32, 1),
            normal_tensor({3, 2, 900, 64}, DType::float32, 2),
            normal_tensor({3, 2, 900, 64}, DType::float32, 3)};

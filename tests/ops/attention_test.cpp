@@ -162,7 +162,7 @@ TEST_P(AttentionOnTheHost, WhatLiesBehindTheKeyLengthHasNoEffect) {
 INSTANTIATE_TEST_SUITE_P(Variants, AttentionOnTheHost, ::testing::Values("cpu", "reference"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Every variant of the host and the SIMT device, with a dtype that it takes.
+// Every variant of the host and the emulator, with a dtype that it takes.
 class AttentionEverywhere : public ::testing::Test {
  protected:
   struct Place {

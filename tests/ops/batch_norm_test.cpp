@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(Variants, BatchNorm, ::testing::Values("cpu", "referenc
 
 // The folded form, one factor and one addend, which the GPU's rungs use, against the plain formula.
 TEST(BatchNormFold, SimtDeviceFoldedEqualsUnfolded) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   std::mt19937 random(10);
   const Tensor x = normal_tensor({2, 3, 36}, random), mean = normal_tensor({3}, random),
                var = random_variances(3, random);

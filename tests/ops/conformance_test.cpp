@@ -19,7 +19,7 @@
 #include <tuple>
 
 // Every operator, variant, dtype and case against the double reference, on a GPU or else the CPU,
-// and on the SIMT device. Variants come from the registry, cases from tests/ops/cases.
+// and on the emulator. Variants come from the registry, cases from tests/ops/cases.
 namespace tensorcraft::test {
 namespace {
 
@@ -252,7 +252,7 @@ class DrawnCalls : public Conformance {
   void SetUp() override {
     if (!std::getenv("TC_TEST_FULL"))
       GTEST_SKIP() << "new calls are part of a full run: set TC_TEST_FULL";
-    if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+    if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   }
 };
 TEST_P(DrawnCalls, AgreeWithTheReference) {

@@ -117,7 +117,7 @@ TEST(CumulativeSum, MayWriteWhatItReads) {
         std::vector<float> expected;
         try {
           expected = values(astype(cumulative_sum(x, options), {DType::float32}));
-        } catch (const Error& e) {  // not every Config is compiled for the SIMT device
+        } catch (const Error& e) {  // not every Config is compiled for the emulator
           EXPECT_EQ(e.kind(), ErrorKind::unsupported) << e.what();
           continue;
         }

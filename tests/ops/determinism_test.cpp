@@ -131,7 +131,7 @@ Results results_of(const Case& c, CaseRun& run, const op::Plan& plan,
 // each Config of a rung sees all of them, or at all of them with TC_TEST_FULL; and each Config as
 // early as possible. In the race build also: nothing is reported for any rung.
 TEST_P(Determinism, NoTimingAndNoOrderOfThreadsChangesABitOn_simt) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   static const auto all = simt_cases();
   const bool is_full = std::getenv("TC_TEST_FULL");
   std::vector<const Case*> cases;

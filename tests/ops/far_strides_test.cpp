@@ -16,7 +16,7 @@
 #include <vector>
 
 // Every operator with a tensor whose rows are more than 2^31 elements apart, by every row of its
-// table on the CPU and every rung on the SIMT device: the result is the reference's of the compact
+// table on the CPU and every rung on the emulator: the result is the reference's of the compact
 // tensor. The calls are those of tests/ops/cases, with one stride of one tensor made far.
 namespace tensorcraft::test {
 namespace {
@@ -40,7 +40,7 @@ constexpr Reason kReasons[] = {
     {"group_norm", "in_registers", kDense},
     {"group_norm", "cluster", kDense},
     {"quantize", "two_launches", "x and out must be contiguous"},
-    {"", "fused", ""},  // expressions are compiled at run time, which no SIMT kernel is
+    {"", "fused", ""},  // expressions are compiled at run time, which no kernel of the emulator is
     {"", "strided", ""},
     {"gemm", "onednn", "oneDNN 3 is not installed"},
     {"conv2d", "onednn", "oneDNN 3 is not installed"},

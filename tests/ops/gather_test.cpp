@@ -57,7 +57,7 @@ TEST(Take, RefusesAnIndexOutsideTheAxisBeforeItWrites) {
 }
 
 TEST(Take, OnTheKernelsGivesNanOrZeroForSuchAnIndex) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   const Device simt = Device::simt();
   const Tensor x = counting_tensor({3, 4}, simt), ids = indices({3}, {-4, 2, 3}, simt);
   const TensorView bits(x.data(), DType::int32, {3, 4}, simt);

@@ -193,7 +193,7 @@ TEST(GemmBytes, SayWhatTheyTake) {
   EXPECT_EQ(gemm(i, i, {.transpose_b = true}).dtype(), DType::int32);
 }
 
-// The tile that the SIMT device has of split_k.
+// The tile that the emulator has of split_k.
 std::optional<GemmConfig> in_two(std::string_view variant) {
   if (variant != "split_k") return {};
   return GemmConfig{.tile_m = 64, .tile_n = 64, .split = 2};

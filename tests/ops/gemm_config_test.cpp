@@ -120,7 +120,7 @@ TEST(GemmConfig, WhatIsFixedChangesTheKernelsTextAndShowsInExplain) {
 TEST(GemmConfig, IsTakenFromATypedCallAndFromText) {
   const Tensor a = zeros({64, 64});
   EXPECT_NO_THROW(gemm(a, a, {.config = GemmConfig{.tile_m = 7}})) << "no effect on the CPU";
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   const Tensor on_simt = a.to(Device::simt());
   EXPECT_NO_THROW(gemm(on_simt, on_simt, {.config = GemmConfig{.tile_m = 64, .tile_n = 64}}));
   EXPECT_THROW(gemm(on_simt, on_simt, {.config = GemmConfig{.tile_m = 7}}), Error);
@@ -133,12 +133,12 @@ TEST(GemmConfig, AVariantWithoutTheTileSaysWhichItHas) {
   const auto& row = row_named(e, "persistent");
   EXPECT_EQ(row.reason, "has no tile as config asks");
   EXPECT_EQ(row.candidates.size(), explained(512, 512, 512).variants[0].candidates.size());
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
 }
 
 // In the words of the caller, and each of them runs.
 TEST(GemmConfig, AConfigThatNoVariantHasIsToldTheNearestOnes) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   const auto check = [](DType dtype, GemmConfig config, const char* variant,
                         const std::string& begin) {
     Tensor host(dtype, {64, 64});

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-// Checks what happens to a finished sum, on the CPU and on every rung that the SIMT device has.
+// Checks what happens to a finished sum, on the CPU and on every rung that the emulator has.
 namespace tensorcraft {
 namespace {
 
@@ -44,9 +44,9 @@ std::vector<const char*> variants_of(Device device) {
   return {"tma", "swizzled", "tensor_core", "naive"};
 }
 
-// Where the SIMT device has the rung: a gate, scales and a bias by row in each that promises them.
+// Where the emulator has the rung: a gate, scales and a bias by row in each that promises them.
 TEST(GemmEpilogue, FinishesAlikeOnEveryRungOfTensorCores) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "no SIMT device";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "no emulator";
   const DType dtype = DType::bfloat16;
   const Tensor a = normal_tensor({130, 136}, dtype), b = normal_tensor({136, 160}, dtype, 2);
   const Tensor column = normal_tensor({160}, dtype, 3), row = normal_tensor({130, 1}, dtype, 4);

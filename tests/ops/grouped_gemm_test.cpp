@@ -102,7 +102,7 @@ TEST(GroupedGemm, GroupsAlongKHaveArraysOfTheirOwn) {
       ErrorKind::value, [&] { grouped_gemm(a, b, {.sizes = integers({2, 5})}); },
       "grouped_gemm: sizes: group 1 would have the rows 2 to 7, and b has rows 0 to 6; groups "
       "must ascend within them");
-  if (places().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (places().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   const Device d = Device::simt();
   constexpr int32_t kLeast = std::numeric_limits<int32_t>::min(),
                     kMost = std::numeric_limits<int32_t>::max();
@@ -178,7 +178,7 @@ TEST(GroupedGemm, OnTheHostArraysThatMakeNoGroupsAreErrors) {
 }
 
 TEST(GroupedGemm, OnADeviceSuchArraysTouchNothingElse) {
-  if (places().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (places().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   const Device d = Device::simt();
   constexpr int32_t kLeast = std::numeric_limits<int32_t>::min(),
                     kMost = std::numeric_limits<int32_t>::max();

@@ -10,8 +10,8 @@
 #include <set>
 #include <string_view>
 
-// The calls that tests/gpu makes with more than 2^31 elements, with few on the CPU and the SIMT
-// device: that they mean what they should, and that no operator is without one.
+// The calls that tests/gpu makes with more than 2^31 elements, with few on the CPU and the
+// emulator: that they mean what they should, and that no operator is without one.
 namespace tensorcraft::test {
 namespace {
 
@@ -54,7 +54,7 @@ class SmallLargeCalls : public ::testing::TestWithParam<LargeCall> {
 TEST_P(SmallLargeCalls, AgreeWithTheReferenceOnTheCpu) { expect_agreement(Device::cpu()); }
 
 TEST_P(SmallLargeCalls, AgreeWithTheReferenceOnTheSimtDevice) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   expect_agreement(Device::simt());
 }
 

@@ -37,7 +37,7 @@ TEST(MaskedMean, RefusesALengthOutsideTheSequence) {
 }
 
 TEST(MaskedMean, TheEmulatorRefusesALengthOutsideTheSequence) {
-  if (test::places().size() < 2) GTEST_SKIP() << "no SIMT device in this build";
+  if (test::places().size() < 2) GTEST_SKIP() << "no emulator in this build";
   const Device d = Device::simt();
   const Tensor x(DType::float32, {2, 3, 2}, d);
   for (const char* variant : {"naive", "block"})

@@ -16,7 +16,7 @@ namespace {
 
 using test::normal_tensor, test::values;
 
-// Every variant of the host and the SIMT device.
+// Every variant of the host and the emulator.
 template <class F>
 void each_merge_variant(F&& f) {
   const auto places = test::places();

@@ -20,7 +20,7 @@ using test::expect_error, test::normal_tensor, test::places, test::tensor_of, te
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-// Every variant of the host and the SIMT device.
+// Every variant of the host and the emulator.
 template <class F>
 void each_variant(F&& f) {
   for (const auto& v : find_operator("mqa_logits").description().variants)

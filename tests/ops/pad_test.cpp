@@ -100,7 +100,7 @@ TEST(Pad, RefusesWidthsThatDoNotFit) {
 
 // On the kernels: units that end in the middle of a row, of the margin and of memory.
 TEST(Pad, OfEveryWidthIsTheReferenceOnTheKernels) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   for (const int64_t cols : {1, 15, 16, 17, 40})
     for (int64_t before = 0; before < 18; before += 3)
       for (const int64_t after : {0, 1, 16}) {

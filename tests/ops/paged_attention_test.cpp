@@ -96,7 +96,7 @@ struct PagedBatch {
   }
 };
 
-// Every variant of the host and the SIMT device.
+// Every variant of the host and the emulator.
 template <class F>
 void each_paged_variant(F&& f) {
   const auto places = test::places();
@@ -337,7 +337,7 @@ TEST(PagedAttention, AChunkOfTokensEqualsTheirDecodes) {
 
 // Lengths and tables are read by the kernel: the plan of a call is that of any other lengths.
 TEST(PagedAttention, APlanServesOtherLengthsAndTables) {
-  if (test::places().size() < 2) GTEST_SKIP() << "no SIMT device in this build";
+  if (test::places().size() < 2) GTEST_SKIP() << "no emulator in this build";
   PagedBatch batch{.lengths = {300, 3}};
   batch.fill(1);
   const Tensor q = astype(normal_tensor({2, 4, 64}, DType::float32, 9), {.dtype = batch.dtype})

@@ -244,7 +244,7 @@ TEST_P(PropertyOfVariants, OfSparseProductsAllEqualTheDenseOnes) {
   EXPECT_GE(ran_.size(), device_ == Device::cpu() ? 2u : 3u);
 }
 
-// Their kernels have no Config: the SIMT device has them all.
+// Their kernels have no Config: the emulator has them all.
 class PropertyOfSparse : public OnDevice<Device> {
  protected:
   PropertyOfSparse() : OnDevice(GetParam()) {}

@@ -16,8 +16,7 @@
 #include <string>
 #include <vector>
 
-// Properties that hold for any input, each tried on random ones on the CPU, the SIMT device and a
-// GPU.
+// Properties that hold for any input, each tried on random ones on the CPU, the emulator and a GPU.
 namespace tensorcraft::test {
 
 using Random = std::mt19937;
@@ -114,7 +113,7 @@ inline std::string name_of_rows(const ::testing::TestParamInfo<Rows>& info) {
   return join(r.variant.empty() ? "best" : r.variant, "_on_", name_of_place(r.device));
 }
 
-// All variants of an operator. On the SIMT device they take random calls only in a full run, which
+// All variants of an operator. On the emulator they take random calls only in a full run, which
 // compiles their kernels one by one; each run has the drawn cases of conformance_test.cpp.
 class PropertyOfVariants : public OnDevice<Device> {
  protected:
@@ -122,7 +121,7 @@ class PropertyOfVariants : public OnDevice<Device> {
   void SetUp() override {
     OnDevice::SetUp();
     if (device_ == Device::simt() && !std::getenv("TC_TEST_FULL"))
-      GTEST_SKIP() << "random calls on the SIMT device are part of a full run: set TC_TEST_FULL";
+      GTEST_SKIP() << "random calls on the emulator are part of a full run: set TC_TEST_FULL";
   }
   // call(variant) for every variant of the device that takes the call; their names come into ran_.
   template <class Call>

@@ -126,7 +126,7 @@ TEST(Quantize, Int8IsWithinHalfAScaleOfXAndSaturates) {
   EXPECT_EQ(r.scales.size(), 0);
 }
 
-// Calls f with what each variant of the host and the SIMT device gives that takes the call.
+// Calls f with what each variant of the host and the emulator gives that takes the call.
 template <class F>
 int for_each_variant(const TensorView& x, QuantizeOptions options, F&& f) {
   int calls = 0;
@@ -260,7 +260,7 @@ TEST(Quantize, ColumnsOfScalesAreTheTransposeOfRowsAndPaddedWithZeros) {
 
 // The only variant of two kernels: its partial results are on the device of x.
 TEST(Quantize, TwoLaunchesGiveTheBitsOfOneEveryTime) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   std::mt19937 random(11);
   for (const bool asymmetric : {false, true}) {
     const Tensor host = normal_tensor({33, 1024}, random, 1, 2), x = host.to(Device::simt());

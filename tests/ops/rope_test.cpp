@@ -115,7 +115,7 @@ TEST(Rope, RefusesPositionsOutsideTheCacheBeforeItWrites) {
 }
 
 TEST(Rope, OnADeviceAPositionOutsideTheCacheMakesItsTokenNan) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   std::vector<float> in(3 * 5 * 32, 1);
   std::vector<int32_t> at = {0, 3, -1};
   const Device simt = Device::simt();

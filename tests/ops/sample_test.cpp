@@ -22,7 +22,7 @@ namespace {
 using test::expect_error, test::normal_tensor, test::values;
 using Ids = std::vector<int64_t>;
 
-// Every variant of the host and the SIMT device that takes the call.
+// Every variant of the host and the emulator that takes the call.
 template <class F>
 void each_sample_variant(F&& f) {
   const auto places = test::places();

@@ -146,7 +146,7 @@ TEST(Scatter, RefusesWhatDoesNotFit) {
 class ScatterKernels : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+    if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   }
   const Device simt_ = Device::simt();
 };

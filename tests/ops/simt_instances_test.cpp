@@ -5,18 +5,18 @@
 
 #include <gtest/gtest.h>
 
-// The kernels that tests/support/write_instances.cpp has compiled ahead for the SIMT device.
+// The kernels that tests/support/write_instances.cpp has compiled ahead for the emulator.
 namespace tensorcraft::test {
 namespace {
 
 class SimtDevice : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+    if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   }
 };
 
-// A call on the SIMT device finds a kernel without a compiler, if it leaves the choice of a Config
+// A call on the emulator finds a kernel without a compiler, if it leaves the choice of a Config
 // free.
 TEST_F(SimtDevice, HasAKernelForEveryCase) {
   for (const Case& c : all_cases()) {

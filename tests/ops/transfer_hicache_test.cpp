@@ -19,7 +19,7 @@ namespace {
 
 using test::counting_tensor, test::expect_error, test::values;
 
-// Every variant of the host and the SIMT device.
+// Every variant of the host and the emulator.
 template <class F>
 void each_transfer_variant(F&& f) {
   const auto places = test::places();
@@ -156,7 +156,7 @@ TEST(TransferHicache, AViewThatRunsBackwardsIsACache) {
 }
 
 TEST(TransferHicache, CachesOfTheHostMayStandBesideThoseOfTheSimtDevice) {
-  if (test::places().size() < 2) GTEST_SKIP() << "no SIMT device";
+  if (test::places().size() < 2) GTEST_SKIP() << "no emulator";
   const Device simt = Device::simt(), host = Device::cpu();
   const Tensor k = shifted({6, 32}, 1, host), v = shifted({6, 32}, 500, host);
   const Tensor k_dst = filled({6, 32}, 0, simt), v_dst = filled({6, 32}, 0, simt);
@@ -258,7 +258,7 @@ TEST(TransferHicache, SaysWhatItTakes) {
 }
 
 TEST(TransferHicache, NoGranuleIsRefusedBeforeAnythingIsCompiled) {
-  if (test::places().size() < 2) GTEST_SKIP() << "no SIMT device";
+  if (test::places().size() < 2) GTEST_SKIP() << "no emulator";
   const Device d = Device::simt();
   const Tensor k = filled({2, 25}, 1, d), k_dst = filled({2, 25}, 0, d),
                v_dst = filled({2, 25}, 0, d);

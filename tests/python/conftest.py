@@ -8,7 +8,7 @@ import pytest
 
 import tensorcraft as tc
 
-# The kernels of the C++ tests' cases for the SIMT device, which are compiled together: else calls compile them one by one.
+# The kernels of the C++ tests' cases for the emulator, which are compiled together: else calls compile them one by one.
 KERNELS = Path(str(tc.__file__)).parents[2] / "tests" / "libtensorcraft_case_kernels.so"
 if KERNELS.exists():
     ctypes.CDLL(str(KERNELS))

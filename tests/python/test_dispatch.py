@@ -12,7 +12,7 @@ import tensorcraft as tc
 
 GPU = "cuda:0"
 on_gpu = pytest.mark.skipif(GPU not in tc.devices(), reason="needs a GPU")
-on_simt = pytest.mark.skipif("simt" not in tc.devices(), reason="built without the SIMT device")
+on_simt = pytest.mark.skipif("simt" not in tc.devices(), reason="built without the emulator")
 
 
 @pytest.fixture(autouse=True)

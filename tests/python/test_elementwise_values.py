@@ -1,4 +1,4 @@
-"""Values of the elementwise operators, on the CPU and on the SIMT device, which runs the CUDA variants."""
+"""Values of the elementwise operators, on the CPU and on the emulator, which runs the CUDA variants."""
 
 import math
 

@@ -26,7 +26,7 @@ FOUND = {
 }
 pytestmark = pytest.mark.skipif(
     "simt" not in tc.devices() or not any(map(shutil.which, ("g++", "clang++", "c++"))),
-    reason="no SIMT device or no C++ compiler",
+    reason="no emulator or no C++ compiler",
 )
 
 

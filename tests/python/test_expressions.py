@@ -81,7 +81,7 @@ def test_explain_takes_the_same_arguments() -> None:
 
 def test_the_simt_device_interprets() -> None:
     if "simt" not in tc.devices():
-        pytest.skip("built without the SIMT device")
+        pytest.skip("built without the emulator")
     got = tc.elementwise("silu(g) * u + 0.5", g=G, u=U, device="simt")
     assert np.array_equal(got, tc.add(tc.multiply(tc.silu(G, device="simt"), U, device="simt"), 0.5, device="simt"))
 

@@ -131,7 +131,7 @@ os._exit(0)
 def test_a_child_works_that_is_forked_beside(name: str, tmp_path: Path) -> None:
     part = PARTS[name]
     if part.simt and not HAS_SIMT:
-        pytest.skip("no SIMT device")
+        pytest.skip("no emulator")
     if part.compiles and not HAS_COMPILER:
         pytest.skip("no C++ compiler on PATH")
     work, child = (textwrap.indent(text, "    ") for text in (part.work, part.child or "work()"))

@@ -28,7 +28,7 @@ SIGNATURE = "axpy(float* y, const float* x, float a, int64 n)"
 
 on_simt = pytest.mark.skipif(
     "simt" not in tc.devices() or not any(map(shutil.which, ("g++", "clang++", "c++"))),
-    reason="no SIMT device or no C++ compiler",
+    reason="no emulator or no C++ compiler",
 )
 
 

@@ -19,7 +19,7 @@ IS_FULL = bool(os.environ.get("TC_TEST_FULL"))
 
 pytestmark = [
     pytest.mark.skipif(not REFUSALS.exists(), reason="there is no libtensorcraft_refusals.so in this build"),
-    pytest.mark.skipif("simt" not in tc.devices(), reason="no SIMT device"),
+    pytest.mark.skipif("simt" not in tc.devices(), reason="no emulator"),
 ]
 
 

@@ -2,8 +2,8 @@
 """Shared memory under AddressSanitizer: the tests of DLPack and NumPy views again, in a process that begins with its library.
 
 Its allocator knows what is freed: memory stays unused for long and is overwritten at once, so a stale read through NumPy has
-another value, and one by a copy ends the process. Where `scripts/simt.sh asan` has built the library whose SIMT kernels and
-SIMT device are instrumented, as it has before the Python tests of `scripts/test.sh`, the package runs on that one, and a stale
+another value, and one by a copy ends the process. Where `scripts/simt.sh asan` has built the library whose emulator and
+its kernels are instrumented, as it has before the Python tests of `scripts/test.sh`, the package runs on that one, and a stale
 read by a kernel ends the process too.
 """
 

@@ -56,7 +56,7 @@ def test_an_interrupt_ends_a_long_call(name: str) -> None:
 
 @pytest.mark.skipif(
     "simt" not in tc.devices() or not any(map(shutil.which, ("g++", "clang++", "c++"))),
-    reason="no SIMT device or no C++ compiler",
+    reason="no emulator or no C++ compiler",
 )
 def test_an_interrupt_ends_a_kernel_that_spins() -> None:
     text = "__global__ void spin(const volatile float* x) { while (x[threadIdx.x] == 0) {} }"

@@ -10,7 +10,7 @@ import pytest
 
 import tensorcraft as tc
 
-pytestmark = pytest.mark.skipif("simt" not in tc.devices(), reason="built without the SIMT device")
+pytestmark = pytest.mark.skipif("simt" not in tc.devices(), reason="built without the emulator")
 
 
 def integers(*shape: int, dtype: str = "float32") -> np.ndarray:

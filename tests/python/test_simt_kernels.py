@@ -16,7 +16,7 @@ import tensorcraft as tc
 
 pytestmark = pytest.mark.skipif(
     "simt" not in tc.devices() or not any(map(shutil.which, ("g++", "clang++", "c++"))),
-    reason="no SIMT device or no C++ compiler",
+    reason="no emulator or no C++ compiler",
 )
 
 
@@ -97,7 +97,7 @@ def test_without_a_compiler_the_library_runs_what_it_holds(tmp_path: Path) -> No
     ):
         done = call_in(tmp_path, "in_registers", **environment)
         said, total = done.stdout.splitlines()
-        assert "the SIMT device does not hold softmax_in_registers_float16" in said and why in said, done.stdout
+        assert "the emulator does not hold softmax_in_registers_float16" in said and why in said, done.stdout
         assert total == "3.0"
         assert done.returncode != 0 and "Unsupported" in done.stderr and why in done.stderr
         assert not entries(tmp_path)

@@ -86,6 +86,6 @@ def test_every_operator_gives_its_result(place: str, tmp_path: Path) -> None:
     run(OPERATORS, place, tmp_path)
 
 
-@pytest.mark.skipif("simt" not in tc.devices(), reason="no SIMT device")
+@pytest.mark.skipif("simt" not in tc.devices(), reason="no emulator")
 def test_the_runtime_and_the_compilers_work(tmp_path: Path) -> None:
     run(TOUR, str(tmp_path), tmp_path / "cache")

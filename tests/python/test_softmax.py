@@ -80,7 +80,7 @@ def test_a_target_that_is_no_class_is_an_index_error_where_the_host_computes() -
     assert tc.cross_entropy(x, [0, 3], ignore_index=3, device="cpu") == np.float32(np.log(3))
 
 
-@pytest.mark.skipif("simt" not in tc.devices(), reason="built without the SIMT device")
+@pytest.mark.skipif("simt" not in tc.devices(), reason="built without the emulator")
 def test_a_kernel_gives_nan_for_a_target_that_is_no_class() -> None:
     x = np.zeros((3, 5), np.float32)
     losses = tc.cross_entropy(x, [0, 5, -1], reduction="none", device="simt")

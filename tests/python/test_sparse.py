@@ -197,7 +197,7 @@ def test_it_knows_its_rows(device: str) -> None:
 
 def test_a_skewed_matrix_takes_equal_parts() -> None:
     if "simt" not in tc.devices():
-        pytest.skip("built without the SIMT device")
+        pytest.skip("built without the emulator")
     rows = [3] * 3000 + [9000]
     indptr = np.concatenate([[0], np.cumsum(rows)]).astype(np.int32)
     indices = np.concatenate([np.arange(n) for n in rows]).astype(np.int32)

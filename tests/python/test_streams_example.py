@@ -27,7 +27,7 @@ def run(trace: Path) -> tuple[str, list[dict[str, Any]]]:
     return done.stdout, [{**e, "track": names[e["tid"]]} for e in events if e["ph"] == "X"]
 
 
-@pytest.mark.skipif("simt" not in tc.devices() or "cuda:0" in tc.devices(), reason="no SIMT device, or a GPU")
+@pytest.mark.skipif("simt" not in tc.devices() or "cuda:0" in tc.devices(), reason="no emulator, or a GPU")
 def test_without_a_gpu_one_product_comes_after_the_other(tmp_path: Path) -> None:
     printed, calls = run(tmp_path / "trace.json")
     assert "on simt" in printed and [call["name"] for call in calls] == ["gemm", "gemm", "add"]

@@ -275,7 +275,7 @@ TEST(SimtTensorCopy, ReportsWindowsThatDoNotFit) {
   expect_fault(fault(encode_tiled(box), {0, 0, 0, 0, 0}), "the tensor map is of the other mode");
   Params p{map, {}, 4, 112, reinterpret_cast<unsigned char*>(n.values)};
   expect_fault(fault_of(kLaunch, loads, &p), "the tensor map is of the other mode");
-  expect_fault(fault({}, {0, 0, 0, 0, 0}), "was not encoded for the SIMT device");
+  expect_fault(fault({}, {0, 0, 0, 0, 0}), "was not encoded for the emulator");
 }
 
 TEST(SimtTensorCopy, ReportsAMapOrAPlaceThatDoesNotFit) {
@@ -289,7 +289,7 @@ TEST(SimtTensorCopy, ReportsAMapOrAPlaceThatDoesNotFit) {
   const Params odd{encode_tiled(two), {5, 0}, 2, 128, reinterpret_cast<unsigned char*>(n.values)};
   expect_fault(fault_of(kLaunch, loads, &odd), "is not at a multiple of 16 bytes");
   p.map = {};
-  expect_fault(fault_of(kLaunch, loads, &p), "was not encoded for the SIMT device");
+  expect_fault(fault_of(kLaunch, loads, &p), "was not encoded for the emulator");
   p.map = encode_tiled(t);
   expect_fault(fault_of(
                    kLaunch,

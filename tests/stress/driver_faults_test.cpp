@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver fails at every k-th call of a two-layer model: the caller gets a typed error or the
 // right result, the next call works unless the device is lost, and nothing leaks. The driver runs
-// what is launched, on the SIMT device, as late as the program allows.
+// what is launched, on the emulator, as late as the program allows.
 #include "tests/stress/driver_faults.hpp"
 #include "tests/stress/stress.hpp"
 #include "tests/support/counting_table.hpp"

@@ -75,7 +75,7 @@ class Encoder {
     read.wait(upload_);
   }
 
-  // By name on a device: of rows so short the best variant has no instance on the SIMT device.
+  // By name on a device: of rows so short the best variant has no instance on the emulator.
   Tensor normed(const TensorView& x, const TensorView& residual) {
     const Tensor weight = weights({x.shape(1)}, 1);
     Tensor y = std::move(layer_norm(x, {.weight = weight.view(),

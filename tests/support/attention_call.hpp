@@ -17,7 +17,7 @@
 // Calls of attention with all its options, and what they mean.
 namespace tensorcraft::test {
 
-// Every variant of the host and the SIMT device, with a dtype that it takes.
+// Every variant of the host and the emulator, with a dtype that it takes.
 struct AttentionPlace {
   std::string_view variant;
   Device device;

@@ -36,7 +36,7 @@ bool has_range(const Json& values) {
   return *std::ranges::min_element(values) != *std::ranges::max_element(values);
 }
 
-// Cases whose sweep has a range, of those for the SIMT device.
+// Cases whose sweep has a range, of those for the emulator.
 std::vector<Json> ranges_of(const std::string& op) {
   static const std::vector<Json> entries = entries_of_all_files("cases");
   std::vector<Json> all;

@@ -5,7 +5,7 @@
 namespace tensorcraft::test {
 
 // An image of the fake compiler runs this: it holds the text of its entry, which names a rung,
-// dtypes and a Config; the launches run the kernel that the SIMT device has of these, with the
+// dtypes and a Config; the launches run the kernel that the emulator has of these, with the
 // parameter bytes of the launch. Nothing to run if no operator has the rung.
 FakeKernel simt_kernel(const char* image);
 

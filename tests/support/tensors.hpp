@@ -77,7 +77,7 @@ inline void expect_close(const Tensor& x, const Tensor& y, double relative, doub
     ASSERT_LE(std::abs(got[i] - want[i]), absolute + relative * std::abs(want[i])) << "at " << i;
 }
 
-// The devices that run operators without a GPU: the host, and the SIMT device if it is built.
+// The devices that run operators without a GPU: the host, and the emulator if it is built.
 inline std::vector<Device> places() {
   std::vector<Device> all = {Device::cpu()};
   if (devices().back() == Device::simt()) all.push_back(Device::simt());

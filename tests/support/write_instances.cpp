@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-// Writes the sources of the kernels that are compiled ahead for the SIMT device (cmake/simt.cmake):
+// Writes the sources of the kernels that are compiled ahead for the emulator (cmake/simt.cmake):
 //   write_instances FOLDER held/softmax_0.cpp cases/softmax_0.cpp cases/softmax_1.cpp ...
 // held: what the last rung of each operator launches for the calls of all cases, which the library
-// holds for machines without a compiler. cases: what else the cases on the SIMT device launch, for
+// holds for machines without a compiler. cases: what else the cases on the emulator launch, for
 // the tests, until each rung has all dtypes and every value of its Config that cases have.
 // An operator's folder has one file or several of each. The text depends on the cases and the rungs
 // alone, so that a compiler cache knows it.

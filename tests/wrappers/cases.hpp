@@ -14,7 +14,7 @@
 #include <vector>
 
 // One case runs one wrapper, or one use of it, on many inputs: a kernel of tests/wrappers/kernels/,
-// compiled by the host compiler for SIMT and by the library's JIT for a GPU.
+// compiled by the host compiler for the emulator and by the library's JIT for a GPU.
 namespace tensorcraft::test {
 
 using Random = std::mt19937;
@@ -47,7 +47,7 @@ struct Case {
   Index3 cluster;
   std::optional<CaseTensor> tensor;  // each block is then a launch of its own
   int launches = 1;  // one after another into the same `out`; each may begin before the last ends
-  // The kernel on SIMT for all blocks.
+  // The kernel on the emulator for all blocks.
   std::function<void(const Case&, const std::vector<uint32_t>& in, std::vector<uint32_t>& out)>
       simt;
   // The input of one block; each third block (0, 1, 2) has exact, random and special values.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every PTX wrapper on SIMT against an obvious computation, and on a GPU against SIMT.
+// Every PTX wrapper on the emulator against an obvious computation, and on a GPU against that.
 // usage: wrappers_tests [--results=FILE]  FILE gets what the GPU gave, as JSON
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"

@@ -53,7 +53,7 @@ const op::HostVariant<Problem> kHost[] = {
     {.name = "reference", .idea = "double, obvious loops", .run = reference},
 };
 
-// The GPU, and the SIMT device: what the rungs read of a call, and the ladder with the best rung
+// The GPU, and the emulator: what the rungs read of a call, and the ladder with the best rung
 // first.
 op::RungCall<Params, op::NoGiven> rung_call(const Problem& q) {
   const int last = q.x.rank() - 1;

@@ -13,7 +13,7 @@ KernelReport report_kernel(const Step& step, const DeviceInfo& device) {
   report.launch = step.launch;
   report.min_blocks = step.kernel.min_blocks;
   if (device.device == Device::simt()) {
-    report.problem = "the SIMT emulator runs host code; ask about " + report.arch + " instead";
+    report.problem = "the emulator runs host code; ask about " + report.arch + " instead";
     return report;
   }
   try {

@@ -25,7 +25,7 @@ struct KernelReport {
   Occupancy occupancy;      // of the device, by such blocks
 };
 // Compiles through the disk cache, for the architecture of `device`, which need not be there. Never
-// fails: a machine without NVRTC, the SIMT device, or text that does not compile, is the report's
+// fails: a machine without NVRTC, the emulator, or text that does not compile, is the report's
 // `problem`.
 KernelReport report_kernel(const Step& step, const DeviceInfo& device);
 

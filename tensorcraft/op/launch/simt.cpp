@@ -49,7 +49,7 @@ const Step* not_on_simt(const Plan& plan) {
 void require_simt_instance(Considered& variant) {
   const Step* const missing = not_on_simt(*variant.plan);
   if (!missing) return;
-  variant.reason = join("the SIMT device does not hold ", jit::readable_name(missing->kernel), ": ",
+  variant.reason = join("the emulator does not hold ", jit::readable_name(missing->kernel), ": ",
                         jit::host_compiler_problem(), ", or take another variant or a GPU");
   variant.accepted = false;
   variant.plan.reset();

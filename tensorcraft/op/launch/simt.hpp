@@ -3,7 +3,7 @@
 #include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/op/variant.hpp"
 
-// Plans on the SIMT device. A kernel is compiled ahead, see simt/instance.hpp, or by a C++ compiler
+// Plans on the emulator. A kernel is compiled ahead, see simt/instance.hpp, or by a C++ compiler
 // as jit::host_kernel() says.
 namespace tensorcraft::simt {
 struct Instance;
@@ -13,7 +13,7 @@ namespace tensorcraft::op {
 // The kernel that is compiled ahead for it, of its rung's more general Config if there is one; null
 // if none is.
 const simt::Instance* simt_instance(const jit::KernelKey& kernel);
-// Is the device the SIMT device, and is the step's kernel compiled ahead?
+// Is the device the emulator, and is the step's kernel compiled ahead?
 bool is_held(const Step& step, const DeviceInfo& device);
 // The first step of a plan that is not compiled if there is no compiler; null if all can run.
 const Step* not_on_simt(const Plan& plan);

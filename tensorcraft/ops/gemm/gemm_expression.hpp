@@ -27,7 +27,7 @@ ExpressionParams expression_params(const Problem& q, const Params& params);
 InterpretedParams interpreted_params(const Problem& q, const Params& params);
 
 // The kernel of a step with the expression of a call, compiled into the rung, or read by it if that
-// is the kernel that the library holds for the SIMT device; returns which. Device text that
+// is the kernel that the library holds for the emulator; returns which. Device text that
 // includes the rung's is made at its first use and kept; calls that differ in numbers or names
 // alone share it.
 Expression set_expression(op::Step& step, const Problem& q, const DeviceInfo& device);

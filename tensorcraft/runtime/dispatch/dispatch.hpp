@@ -19,7 +19,7 @@ int limit(StreamRef stream);
 
 // Watches every launch from now on, or no more than limits and tasks need.
 void record_launches(bool enabled);
-// Counts the launches that were watched, on the SIMT device too, where each has ended when it
+// Counts the launches that were watched, on the emulator too, where each has ended when it
 // returns. Launches of a stream that no Stream owns may count as in flight until some more are
 // launched on it.
 Counts counts();
@@ -47,7 +47,7 @@ TaskId current_task();
 // first, as it has no launch that is refused.
 void refuse_cancelled(std::string_view what);
 
-// The SIMT device calls these for a kernel that it runs: before it, and after it.
+// The emulator calls these for a kernel that it runs: before it, and after it.
 bool is_watching() noexcept;
 void before_simt_launch(std::string_view what, Dim3 grid, Dim3 block);
 void after_simt_launch(std::string_view what, Dim3 grid, Dim3 block) noexcept;

@@ -80,7 +80,7 @@ TEST(KernelReport, TheEmulatorHasNoRegisters) {
   const Explanation e = explain("l2_normalize 64x256", device_info(Device::simt()));
   ASSERT_EQ(e.kernels.size(), 1u);
   EXPECT_EQ(e.kernels[0].registers, 0);
-  EXPECT_EQ(e.kernels[0].problem, "the SIMT emulator runs host code; ask about sm_90a instead");
+  EXPECT_EQ(e.kernels[0].problem, "the emulator runs host code; ask about sm_90a instead");
   EXPECT_NE(to_string(e).find("l2_normalize on simt: "), std::string::npos);
 }
 

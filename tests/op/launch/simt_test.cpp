@@ -104,7 +104,7 @@ template <class T, Config C> TC_DEVICE void run(const Params& p) {
 
 // By the variant that a GPU of that kind runs too.
 TEST(Simt, ChoosesAsAGpuDoes) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   if (!jit::host_compiler_problem().empty()) GTEST_SKIP() << jit::host_compiler_problem();
   const Tensor x(DType::float32, {3, 5 * 1024}, Device::simt());
   const TensorView view = x;
@@ -117,7 +117,7 @@ TEST(Simt, ChoosesAsAGpuDoes) {
 }
 
 TEST(Simt, IsTracedLikeAnyDevice) {
-  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the SIMT device";
+  if (devices().back() != Device::simt()) GTEST_SKIP() << "built without the emulator";
   Tensor x(DType::float32, {64}, Device::simt());
   std::fill_n(x.data_as<float>(), 64, 1.0f);
   const TensorView view = x;
