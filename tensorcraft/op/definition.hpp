@@ -3,8 +3,10 @@
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/choice/choose.hpp"
-#include "tensorcraft/op/launch/host_memory.hpp"
 #include "tensorcraft/op/choice/nearest_settings.hpp"
+#include "tensorcraft/op/cost.hpp"
+#include "tensorcraft/op/launch/host_memory.hpp"
+#include "tensorcraft/op/launch/launch.hpp"
 #include "tensorcraft/op/launch/plan_cache.hpp"
 #include "tensorcraft/op/launch/trace.hpp"
 #include "tensorcraft/op/tuning/tuned_call.hpp"
@@ -58,7 +60,7 @@ void remember(const Definition<Problem, Options>& def, const Call<Options>& call
       (options.*o.free).number = shifted_number(key, free_numbers++);
   const Problem problem = def.check({{&out, 1}, inputs, options});
   auto remembered = std::make_unique<RememberedCall>(key, num_outputs, variant, plan);
-  const Chosen again = first_of_ladder(def, problem, device_info(out.device()), variant);
+  const Chosen again = first_of_ladder(def.ladder, problem, device_info(out.device()), variant);
   if (!again.variant.empty()) remembered->find_values(key, again.plan);
   PlanCache::of_this_thread().remember(key, std::move(remembered));
 }
@@ -75,54 +77,6 @@ void run_on_host(const Definition<Problem, Options>& def, const Call<Options>& c
   const Trace::Scope scope(Trace::active(), def.name, chosen.name, device, stream);
   cuda::warn_of_fallback();
   chosen.run(problem);
-}
-
-// Chooses and runs. Does nothing where the output is empty. Remembers the call under `key` unless
-// that is null.
-template <class Problem, class Options>
-void run_chosen(const Definition<Problem, Options>& def, const Call<Options>& call,
-                const CallKey* key) {
-  const Problem problem = def.check(call);
-  const Device device = call.out().device();
-  if (!runs_kernels(device.type)) return run_on_host(def, call, problem);
-  const DeviceInfo& info = device_info(device);
-  const Chosen chosen = first_of_ladder(def, problem, info, call.options.variant);
-  if (chosen.variant.empty()) {
-    check_settings(def, call, problem, info);
-    fail_to_choose(def, problem, info, call.options.variant);
-  }
-  if (call.out().size() == 0) return;
-  const StreamRef stream = resolve_stream(call.options.stream, device);
-  const Trace::Scope scope(Trace::active(), def.name, chosen.variant, device, stream);
-  launch_plan(chosen.plan, device, stream, def.name);
-  if (key) remember(def, call, *key, chosen.variant, chosen.plan);
-}
-
-// Checks and runs, as the cost model says or as was measured to be faster.
-template <class Problem, class Options>
-void run_checked(const Definition<Problem, Options>& def, const Call<Options>& call,
-                 const CallKey* key) {
-  const CallTensors tensors = tensors_of(def, call);
-  check_tensors(def.name, tensors.outputs, tensors.inputs, def.in_place, def.any_address);
-  const Device device = call.out().device();
-  if (may_have_tuned(device))
-    if (const auto tuned = tuned_options(def, call, device_info(device)))
-      return run_chosen(def, {call.outputs, call.inputs, tuned->options}, key);
-  run_chosen(def, call, key);
-}
-
-// Repeats a call that is remembered, else runs it. All tensors lie on one device.
-template <class Problem, class Options>
-void repeat_or_run_on(const Definition<Problem, Options>& def, const Call<Options>& call) {
-  const Device device = call.out().device();
-  if (!device.is_cuda()) return run_checked(def, call, nullptr);
-  const CallKey key = key_of(def, call);
-  PlanCache& cache = PlanCache::of_this_thread();
-  const auto [plan, variant] = cache.repeat(key);
-  if (!plan) return run_checked(def, call, cache.wants(key) ? &key : nullptr);
-  const StreamRef stream = resolve_stream(call.options.stream, device);
-  const Trace::Scope scope(Trace::active(), def.name, variant, device, stream);
-  launch_plan(*plan, device, stream, def.name);
 }
 
 // Runs a call with inputs that kernels cannot reach.
@@ -142,22 +96,66 @@ void run_pageable(const Definition<Problem, Options>& def, const Call<Options>& 
   def.run_pageable({def.name, problem, pageable, device, stream, launch});
 }
 
-// Repeats or runs a call of tensors wherever the operator takes them.
+// The path of a call has five steps: reach tensors of the host, repeat a remembered call, and else
+// check, choose and launch.
+// The last three, by what was measured to be fastest if that is known. Nothing is launched for an
+// empty output. The call is remembered under `key` unless that is null.
 template <class Problem, class Options>
-void repeat_or_run(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
-                   std::span<const TensorView> inputs, const Options& options) {
+void check_choose_launch(const Definition<Problem, Options>& def, const Call<Options>& given,
+                         const CallKey* key) {
+  const CallTensors tensors = tensors_of(def, given);
+  check_tensors(def.name, tensors.outputs, tensors.inputs, def.in_place, def.any_address);
+  const Device device = given.out().device();
+  std::optional<TunedOptions<Options>> tuned;
+  if (may_have_tuned(device)) tuned = tuned_options(def, given, device_info(device));
+  const Call<Options> call{given.outputs, given.inputs, tuned ? tuned->options : given.options};
+  const Problem problem = def.check(call);
+  if (!runs_kernels(device.type)) return run_on_host(def, call, problem);
+
+  const DeviceInfo& info = device_info(device);
+  const Chosen chosen = first_of_ladder(def.ladder, problem, info, call.options.variant);
+  if (chosen.variant.empty()) {
+    check_settings(def, call, problem, info);
+    fail_to_choose(def, problem, info, call.options.variant);
+  }
+
+  if (call.out().size() == 0) return;
+  const StreamRef stream = resolve_stream(call.options.stream, device);
+  const Trace::Scope scope(Trace::active(), def.name, chosen.variant, device, stream);
+  launch_plan(chosen.plan, device, stream, def.name);
+  if (key) remember(def, call, *key, chosen.variant, chosen.plan);
+}
+
+// Repeats a call that is remembered, else runs it. All tensors lie on one device.
+template <class Problem, class Options>
+void repeat(const Definition<Problem, Options>& def, const Call<Options>& call) {
+  const Device device = call.out().device();
+  if (!device.is_cuda()) return check_choose_launch(def, call, nullptr);
+  const CallKey key = key_of(def, call);
+  PlanCache& cache = PlanCache::of_this_thread();
+  const auto [plan, variant] = cache.repeat(key);
+  if (!plan) return check_choose_launch(def, call, cache.wants(key) ? &key : nullptr);
+  const StreamRef stream = resolve_stream(call.options.stream, device);
+  const Trace::Scope scope(Trace::active(), def.name, variant, device, stream);
+  launch_plan(*plan, device, stream, def.name);
+}
+
+// Runs a call of tensors wherever the operator reaches them.
+template <class Problem, class Options>
+void reach(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
+           std::span<const TensorView> inputs, const Options& options) {
   if (!mixes_host(def, outputs, inputs, options))
-    return repeat_or_run_on(def, Call<Options>{outputs, inputs, options});
+    return repeat(def, Call<Options>{outputs, inputs, options});
   const ReachedTensors<Options> reached(def, outputs, inputs, options);
   const Call<Options> call{reached.outputs(), reached.inputs(), reached.options()};
   if (reached.pageable().any()) return run_pageable(def, call, reached.pageable());
-  repeat_or_run_on(def, call);
+  repeat(def, call);
 }
 
 template <class Problem, class Options>
 void run(const Definition<Problem, Options>& def, std::span<const TensorView> outputs,
          std::span<const TensorView> inputs, const Options& options) {
-  at_line(options.where, [&] { repeat_or_run(def, outputs, inputs, options); });
+  at_line(options.where, [&] { reach(def, outputs, inputs, options); });
 }
 
 template <class Problem, class Options>
@@ -187,7 +185,7 @@ std::vector<Tensor> allocate_and_run(const Definition<Problem, Options>& def,
       if (extra.info.name == spec.name) (options.*extra.field).emplace(results.back().view());
   }
   const TensorView out = results[0];
-  repeat_or_run(def, std::span(&out, 1), in, options);
+  reach(def, std::span(&out, 1), in, options);
   return results;
 }
 
@@ -219,7 +217,7 @@ class OperatorOf final : public Operator {
     });
   }
   void run(std::span<const TensorView> outputs, const Arguments& a) const override {
-    at_line(a.where, [&] { repeat_or_run(def_, outputs.first(1), a.inputs, options(a, outputs)); });
+    at_line(a.where, [&] { reach(def_, outputs.first(1), a.inputs, options(a, outputs)); });
   }
   Explanation explain(std::span<const TensorView> outputs, const Arguments& a,
                       const DeviceInfo& device) const override {
@@ -268,7 +266,7 @@ class OperatorOf final : public Operator {
                  const TunedOptions<Options>& tuned) const {
     if (!runs_kernels(device.device.type)) return {};
     const Problem problem = def_.check({call.outputs, call.inputs, tuned.options});
-    return first_of_ladder(def_, problem, device, tuned.options.variant);
+    return first_of_ladder(def_.ladder, problem, device, tuned.options.variant);
   }
   static Description describe(const Definition<Problem, Options>& def) {
     Description d{def.name,    def.group,  def.summary, def.details,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/core/error.hpp"
-#include "tensorcraft/op/launch/host_memory.hpp"
+#include "tensorcraft/op/checks/tensors.hpp"
 #include "tensorcraft/op/immortal.hpp"
+#include "tensorcraft/op/launch/host_memory.hpp"
 #include "tensorcraft/op/operator.hpp"
 #include "tensorcraft/op/option.hpp"
 #include "tensorcraft/op/launch/plan_cache.hpp"
@@ -77,54 +78,6 @@ struct Definition {
   Ladder<Problem> ladder = {};
   std::span<const HostVariant<Problem>> host = {};  // best first; at least one takes each problem
 };
-
-// The tensors of one call with their names, without the heap.
-class NamedTensors {
- public:
-  static constexpr size_t kMax = CallKey::kMaxTensors;
-  struct Entry {
-    std::string_view name;
-    const TensorView* view;
-  };
-  NamedTensors() {}  // clears no entry, which a small call would feel
-  void add(std::string_view name, const TensorView& view) { all_[count_++] = {name, &view}; }
-  std::span<const Entry> entries() const { return {all_, count_}; }
-
- private:
-  union {
-    Entry all_[kMax];
-  };
-  size_t count_ = 0;
-};
-
-// Checks what every operator needs: devices equal, memory there and elements aligned, outputs
-// writable and not overlapping themselves, an input (unless equal to it where `in_place`) or
-// another output.
-void check_tensors(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
-                   bool in_place, bool any_address);
-// The part of it that needs no real memory: devices equal, elements aligned.
-void check_places(std::string_view op, const NamedTensors& outputs, const NamedTensors& inputs,
-                  bool any_address);
-// "a=float32[64,32] out=float32[64,32]", with the strides of what is not contiguous.
-std::string tensors_text(const NamedTensors& outputs, const NamedTensors& inputs);
-// The work of moving every tensor once.
-Cost moving_cost(const NamedTensors& outputs, const NamedTensors& inputs);
-// Outputs have a size that can be counted.
-void check_sizes(std::string_view op, std::span<const OutputSpec> specs);
-// The stream a call runs on.
-StreamRef resolve_stream(const std::optional<StreamRef>& given, Device device);
-// Compiles if needed and enqueues; on the emulator runs to the end.
-void launch_plan(const Plan& plan, Device device, StreamRef stream, std::string_view op);
-// The error if no variant takes a call.
-[[noreturn]] void no_variant(std::string_view op, std::string_view forced,
-                             std::span<const Considered> considered);
-// The fields of a Config: "threads = 256, vector = 4".
-std::string config_text(const Step& step);
-double floor_us(const Cost& cost, const DeviceInfo& device, DType dtype);
-// Returns what explain says of inputs that kernels cannot reach; empty if there are none.
-std::string staged_text(std::span<const Parameter> inputs, const InputSet& pageable);
-// "cuda:0", or "sm_90a" if the device is known by its architecture alone.
-std::string place_of(const DeviceInfo& device);
 
 struct CallTensors {
   NamedTensors outputs, inputs;

@@ -24,12 +24,6 @@ std::vector<VariantInfo> all_variants(const Definition<Problem, Options>& def) {
   return all;
 }
 
-// A rung that computes a call; without a name there is none.
-struct Chosen {
-  std::string_view variant;
-  Plan plan;
-};
-
 // Returns the answers of the device's variants, best first: `explain` shows all, the errors quote
 // them. The plan of `tuned`, if it is one, is that of its variant.
 template <class Problem, class Options>
@@ -62,27 +56,9 @@ std::vector<Considered> consider(const Definition<Problem, Options>& def, const 
 void add_forced(std::vector<Considered>& all, std::span<const VariantInfo> variants,
                 std::string_view op, std::string_view forced, Device device);
 
-// The first rung that takes the problem and has no later one that is better, or the one that
-// `forced` names.
-template <class Problem, class Options>
-Chosen first_of_ladder(const Definition<Problem, Options>& def, const Problem& problem,
-                       const DeviceInfo& device, std::string_view forced) {
-  Chosen chosen;
-  const bool is_simt = device.device.type == DeviceType::simt;
-  const LadderCall<Problem> call(def.ladder, problem, device);
-  for (const LadderItem* item : def.ladder.items) {
-    const VariantInfo& v = item->info;
-    if (!forced.empty() && v.name != forced && v.alias != forced) continue;
-    const Answer answer = call.ask(*item);
-    if (!answer.refusal.empty() || (forced.empty() && !answer.preference.empty())) continue;
-    chosen.plan = call.plan(*item, answer);
-    if (is_simt && not_on_simt(chosen.plan)) continue;
-    chosen.variant = v.name;
-    return chosen;
-  }
-  return chosen;
-}
-
+// The error if no variant takes a call.
+[[noreturn]] void no_variant(std::string_view op, std::string_view forced,
+                             std::span<const Considered> considered);
 // The error that says why no variant of the device takes the problem.
 template <class Problem, class Options>
 [[noreturn]] void fail_to_choose(const Definition<Problem, Options>& def, const Problem& problem,
@@ -96,7 +72,7 @@ template <class Problem, class Options>
 template <class Problem, class Options>
 Chosen choose_rung(const Definition<Problem, Options>& def, const Problem& problem,
                    const DeviceInfo& device, std::string_view forced) {
-  Chosen chosen = first_of_ladder(def, problem, device, forced);
+  Chosen chosen = first_of_ladder(def.ladder, problem, device, forced);
   if (chosen.variant.empty()) fail_to_choose(def, problem, device, forced);
   return chosen;
 }

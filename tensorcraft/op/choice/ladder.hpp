@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/op/immortal.hpp"
 #include "tensorcraft/op/launch/plan.hpp"
+#include "tensorcraft/op/launch/simt.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -128,6 +129,33 @@ class LadderCall {
   Gpu gpu_;
   alignas(64) std::byte bytes_[kMaxRungCallBytes];
 };
+
+// A rung that computes a call; without a name there is none.
+struct Chosen {
+  std::string_view variant;
+  Plan plan;
+};
+
+// The first rung that takes the problem and has no later one that is better, or the one that
+// `forced` names.
+template <class Problem>
+Chosen first_of_ladder(const Ladder<Problem>& ladder, const Problem& problem,
+                       const DeviceInfo& device, std::string_view forced) {
+  Chosen chosen;
+  const bool is_simt = device.device.type == DeviceType::simt;
+  const LadderCall<Problem> call(ladder, problem, device);
+  for (const LadderItem* item : ladder.items) {
+    const VariantInfo& v = item->info;
+    if (!forced.empty() && v.name != forced && v.alias != forced) continue;
+    const Answer answer = call.ask(*item);
+    if (!answer.refusal.empty() || (forced.empty() && !answer.preference.empty())) continue;
+    chosen.plan = call.plan(*item, answer);
+    if (is_simt && not_on_simt(chosen.plan)) continue;
+    chosen.variant = v.name;
+    return chosen;
+  }
+  return chosen;
+}
 
 namespace detail {
 

@@ -59,7 +59,7 @@ void check_settings(const Definition<Problem, Options>& def, const Call<Options>
     std::vector<std::string> accepted;
     for (const std::string& settings : nearest_settings(wanted, known))
       if (accepted.size() < kMost &&
-          !first_of_ladder(def, problem_with(settings), device, forced).variant.empty())
+          !first_of_ladder(def.ladder, problem_with(settings), device, forced).variant.empty())
         accepted.push_back(settings);
     std::string why;
     for (const Considered& c : consider(def, problem, device))

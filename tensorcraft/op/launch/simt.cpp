@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/error.hpp"
 #include "tensorcraft/jit/host_compiler.hpp"
+#include "tensorcraft/op/explanation.hpp"
 #include "tensorcraft/runtime/dispatch/dispatch.hpp"
 #include "tensorcraft/simt/instance.hpp"
 

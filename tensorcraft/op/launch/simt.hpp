@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/op/operator.hpp"
-#include "tensorcraft/op/variant.hpp"
+#include "tensorcraft/cuda/device.hpp"
+#include "tensorcraft/op/launch/plan.hpp"
 
 // Plans on the emulator. A kernel is compiled ahead, see simt/instance.hpp, or by a C++ compiler
 // as jit::host_kernel() says.
@@ -9,6 +9,8 @@ namespace tensorcraft::simt {
 struct Instance;
 }
 namespace tensorcraft::op {
+
+struct Considered;  // explanation.hpp
 
 // The kernel that is compiled ahead for it, of its rung's more general Config if there is one; null
 // if none is.

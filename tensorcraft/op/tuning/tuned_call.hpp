@@ -43,7 +43,7 @@ template <class Problem, class Options>
 bool accepts(const Definition<Problem, Options>& def, const Problem& problem,
              const DeviceInfo& device, std::string_view variant) {
   if (runs_kernels(device.device.type))
-    return !first_of_ladder(def, problem, device, variant).variant.empty();
+    return !first_of_ladder(def.ladder, problem, device, variant).variant.empty();
   return std::ranges::any_of(
       def.host, [&](const auto& v) { return v.name == variant && v.refusal_of(problem).empty(); });
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr ConfigField kLineSumsFields[] = {{"threads"}};
 const jit::Rung& kLineSums =
-    op::make_rung("gemm", "line_sums", "line_sums.cuh", kLineSumsFields, "LineSumsConfig");
+    op::make_rung("gemm", "line_sums", "parts/line_sums.cuh", kLineSumsFields, "LineSumsConfig");
 
 LinesToSum to_sum(const Lines& x, const Matrix& of, int64_t lines, int64_t entries, int64_t out_at,
                   Layout along_k) {

@@ -15,7 +15,7 @@ namespace tensorcraft::kernel::gemm {
 namespace {
 
 constexpr ConfigField kPackFields[] = {{"threads"}, {"layout", kLayouts}, {"vector"}, {"parts"}};
-const jit::Rung& kPack = op::make_rung("gemm", "pack", "pack.cuh", kPackFields, "PackConfig");
+const jit::Rung& kPack = op::make_rung("gemm", "pack", "parts/pack.cuh", kPackFields, "PackConfig");
 
 struct BoxShape {
   int length, lines;  // elements along a line, lines

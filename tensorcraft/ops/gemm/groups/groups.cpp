@@ -11,7 +11,7 @@ namespace {
 
 constexpr ConfigField kFields[] = {{"threads"}};
 const jit::Rung& kRanges =
-    op::make_rung("gemm", "group_ranges", "group_ranges.cuh", kFields, "GroupRangesConfig");
+    op::make_rung("gemm", "group_ranges", "groups/group_ranges.cuh", kFields, "GroupRangesConfig");
 
 bool is_wide(const TensorView& array) { return array.dtype() == DType::int64; }
 
