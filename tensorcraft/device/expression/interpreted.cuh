@@ -103,42 +103,30 @@ TC_DEVICE uint64_t rounded_slot(uint8_t dtype, X x) {
   return with_element(Element(dtype), Rounded<X>{x});
 }
 
-// The functor among `o` that is wanted.
-template <template <Operation> class F, class X, Operation... o>
-TC_DEVICE X apply_one_of(Operation wanted, X a, X b) {
-  X result = a;
-  ((wanted == o ? void(result = X(F<o>()(a, b))) : void()), ...);
-  return result;
+// The functor that is wanted, if it takes one of `taken`; else y.
+template <template <Operation> class F, Operands... taken, class X>
+TC_DEVICE X apply_one_of(Operation wanted, X a, X b, X y) {
+#define TC_APPLY(name, inputs, operands)                \
+  if constexpr (((Operands::operands == taken) || ...)) \
+    if (wanted == Operation::name) y = X(F<Operation::name>()(a, b));
+  TC_OPERATIONS(TC_APPLY)
+#undef TC_APPLY
+  return y;
 }
 
 // `is_short`: the result has 2 bytes, as FunctorFor knows it.
 TC_DEVICE float apply(Operation operation, bool is_short, float a, float b) {
-  using O = Operation;
-  if (is_short && (operation == O::sigmoid || operation == O::silu || operation == O::swish ||
-                   operation == O::gelu || operation == O::gelu_tanh || operation == O::elu))
-    return apply_one_of<ShortFunctor, float, O::sigmoid, O::elu, O::silu, O::swish, O::gelu,
-                        O::gelu_tanh>(operation, a, b);
-  return apply_one_of<Functor, float, O::negative, O::abs, O::round, O::exp, O::log, O::sqrt,
-                      O::rsqrt, O::tanh, O::sigmoid, O::relu, O::leaky_relu, O::elu, O::silu,
-                      O::swish, O::gelu, O::gelu_tanh, O::sign, O::floor, O::ceil, O::trunc, O::sin,
-                      O::cos, O::tan, O::asin, O::acos, O::atan, O::sinh, O::cosh, O::asinh,
-                      O::acosh, O::atanh, O::expm1, O::exp2, O::log1p, O::log2, O::log10, O::erf,
-                      O::add, O::subtract, O::multiply, O::divide, O::maximum, O::minimum, O::pow,
-                      O::floor_divide, O::remainder, O::atan2, O::hypot, O::logaddexp, O::copysign>(
-      operation, a, b);
+  using O = Operands;
+  const float y = apply_one_of<Functor, O::floats, O::numbers>(operation, a, b, a);
+  return is_short ? apply_one_of<ShortFunctor, O::formula>(operation, a, b, y)
+                  : apply_one_of<Functor, O::formula>(operation, a, b, y);
 }
 TC_DEVICE int64_t apply(Operation operation, bool, int64_t a, int64_t b) {
-  using O = Operation;
-  return apply_one_of<Functor, int64_t, O::negative, O::abs, O::sign, O::bitwise_invert, O::add,
-                      O::subtract, O::multiply, O::maximum, O::minimum, O::pow, O::floor_divide,
-                      O::remainder, O::bitwise_and, O::bitwise_or, O::bitwise_xor,
-                      O::bitwise_left_shift, O::bitwise_right_shift>(operation, a, b);
+  return apply_one_of<Functor, Operands::integers, Operands::numbers>(operation, a, b, a);
 }
 template <class X>
 TC_DEVICE bool compare(Operation operation, X a, X b) {
-  using O = Operation;
-  return apply_one_of<Functor, X, O::equal, O::not_equal, O::less, O::less_equal>(operation, a,
-                                                                                  b) != X(0);
+  return apply_one_of<Functor, Operands::compared>(operation, a, b, a) != X(0);
 }
 
 template <class X>

@@ -50,27 +50,14 @@ TC_DEVICE T next_after(T a, T b) {
 template <Operation o>
 TC_DEVICE float math(float a, float b) {
   using O = Operation;
+#define TC_C_FUNCTION(name, ...) \
+  if constexpr (o == O::name) return ::name##f(a);
+  TC_C_FUNCTIONS(TC_C_FUNCTION)
+#undef TC_C_FUNCTION
   if constexpr (o == O::sign) return sign(a);
   if constexpr (o == O::floor) return floorf(a);
   if constexpr (o == O::ceil) return ceilf(a);
   if constexpr (o == O::trunc) return truncf(a);
-  if constexpr (o == O::sin) return ::sinf(a);
-  if constexpr (o == O::cos) return ::cosf(a);
-  if constexpr (o == O::tan) return ::tanf(a);
-  if constexpr (o == O::asin) return ::asinf(a);
-  if constexpr (o == O::acos) return ::acosf(a);
-  if constexpr (o == O::atan) return ::atanf(a);
-  if constexpr (o == O::sinh) return ::sinhf(a);
-  if constexpr (o == O::cosh) return ::coshf(a);
-  if constexpr (o == O::asinh) return ::asinhf(a);
-  if constexpr (o == O::acosh) return ::acoshf(a);
-  if constexpr (o == O::atanh) return ::atanhf(a);
-  if constexpr (o == O::expm1) return expm1f(a);
-  if constexpr (o == O::exp2) return exp2f(a);
-  if constexpr (o == O::log1p) return log1pf(a);
-  if constexpr (o == O::log2) return log2f(a);
-  if constexpr (o == O::log10) return ::log10f(a);
-  if constexpr (o == O::erf) return ::erff(a);
   if constexpr (o == O::floor_divide) return floor_divide(a, b);
   if constexpr (o == O::remainder) return remainder(a, b);
   if constexpr (o == O::atan2) return ::atan2f(a, b);

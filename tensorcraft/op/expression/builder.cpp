@@ -230,8 +230,7 @@ Value Builder::compare(Operation operation, const Value& a, const Value& b) {
 }
 
 Value Builder::unary(Operation operation, const Value& x, double parameter) {
-  const bool of_integers = operation == Operation::negative || operation == Operation::abs ||
-                           operation == Operation::sign;
+  const bool of_integers = operands_of(operation) == Operands::numbers;
   if (x.is_number()) {
     if (is_real(x.number) || !of_integers)
       return value_of(compute(operation, real(x.number), 0.0, parameter));

@@ -50,17 +50,11 @@ TC_HOST_CLONES void row_abs(float* y, const float* x, int64_t n) {
 TC_HOST_CLONES void row_round(float* y, const float* x, int64_t n) {
   map(y, x, n, [](float v) { return std::rint(v); });
 }
-void row_log(float* y, const float* x, int64_t n) {
-  map(y, x, n, [](float v) { return std::log(v); });
-}
 TC_HOST_CLONES void row_sqrt(float* y, const float* x, int64_t n) {
   map(y, x, n, [](float v) { return std::sqrt(v); });
 }
 TC_HOST_CLONES void row_rsqrt(float* y, const float* x, int64_t n) {
   map(y, x, n, [](float v) { return 1.0f / std::sqrt(v); });
-}
-void row_pow(float* y, const float* a, const float* b, int64_t n) {
-  map(y, a, b, n, [](float u, float v) { return v == 2.0f ? u * u : std::pow(u, v); });
 }
 TC_HOST_CLONES void row_exp(float* y, const float* x, int64_t n) {
   map(y, x, n, [](float v) { return host::exp(v); });
@@ -88,14 +82,18 @@ TC_HOST_CLONES void row_trunc(float* y, const float* x, int64_t n) {
   map(y, x, n, [](float v) { return std::trunc(v); });
 }
 
-// The functor among `o` that is wanted, on each element; false if it is none of them.
-template <Operation... o, class T>
+// The functor that is wanted on each element, if it takes one of `taken`; else false.
+template <Operands... taken, class T>
 bool map_one_of(Operation wanted, T* y, const T* a, const T* b, int64_t n) {
-  const auto each = [=](auto functor) {
-    map(y, a, b, n, [=](T u, T v) { return functor(u, v); });
-    return true;
-  };
-  return ((wanted == o && each(Functor<o>())) || ...);
+#define TC_MAP(name, inputs, operands)                                          \
+  if constexpr (((Operands::operands == taken) || ...))                         \
+    if (wanted == Operation::name) {                                            \
+      const auto f = [](T u, T v) { return Functor<Operation::name>()(u, v); }; \
+      return map(y, a, inputs > 1 ? b : a, n, f), true;                         \
+    }
+  TC_OPERATIONS(TC_MAP)
+#undef TC_MAP
+  return false;
 }
 
 // Wraps; the integer part if the exponent is negative.
@@ -193,40 +191,11 @@ std::optional<double> math_function(Operation operation, double a) {
       return std::ceil(a);
     case Operation::trunc:
       return std::trunc(a);
-    case Operation::sin:
-      return std::sin(a);
-    case Operation::cos:
-      return std::cos(a);
-    case Operation::tan:
-      return std::tan(a);
-    case Operation::asin:
-      return std::asin(a);
-    case Operation::acos:
-      return std::acos(a);
-    case Operation::atan:
-      return std::atan(a);
-    case Operation::sinh:
-      return std::sinh(a);
-    case Operation::cosh:
-      return std::cosh(a);
-    case Operation::asinh:
-      return std::asinh(a);
-    case Operation::acosh:
-      return std::acosh(a);
-    case Operation::atanh:
-      return std::atanh(a);
-    case Operation::expm1:
-      return std::expm1(a);
-    case Operation::exp2:
-      return std::exp2(a);
-    case Operation::log1p:
-      return std::log1p(a);
-    case Operation::log2:
-      return std::log2(a);
-    case Operation::log10:
-      return std::log10(a);
-    case Operation::erf:
-      return std::erf(a);
+#define TC_C_FUNCTION(name, ...) \
+  case Operation::name:          \
+    return std::name(a);
+      TC_C_FUNCTIONS(TC_C_FUNCTION)
+#undef TC_C_FUNCTION
     default:
       return {};
   }
@@ -255,14 +224,10 @@ void compute(Operation operation, float* y, const float* a, const float* b, floa
       return row_abs(y, a, n);
     case Operation::round:
       return row_round(y, a, n);
-    case Operation::log:
-      return row_log(y, a, n);
     case Operation::sqrt:
       return row_sqrt(y, a, n);
     case Operation::rsqrt:
       return row_rsqrt(y, a, n);
-    case Operation::pow:
-      return row_pow(y, a, b, n);
     case Operation::exp:
       return row_exp(y, a, n);
     case Operation::floor:
@@ -274,45 +239,14 @@ void compute(Operation operation, float* y, const float* a, const float* b, floa
     default:
       break;
   }
-  using O = Operation;
   if (!activate(operation, y, a, alpha, n) &&
-      !map_one_of<O::sign, O::sin, O::cos, O::tan, O::asin, O::acos, O::atan, O::sinh, O::cosh,
-                  O::asinh, O::acosh, O::atanh, O::expm1, O::exp2, O::log1p, O::log2, O::log10,
-                  O::erf, O::floor_divide, O::remainder, O::atan2, O::hypot, O::logaddexp,
-                  O::copysign>(operation, y, a, b, n))
+      !map_one_of<Operands::floats, Operands::numbers>(operation, y, a, b, n))
     unknown(operation);
 }
 
 void compute(Operation operation, int64_t* y, const int64_t* a, const int64_t* b, int64_t n) {
-  const auto each = [=](auto f) {
-    for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
-  };
-  switch (operation) {
-    case Operation::add:
-      return each([](int64_t u, int64_t v) { return int64_t(uint64_t(u) + uint64_t(v)); });
-    case Operation::subtract:
-      return each([](int64_t u, int64_t v) { return int64_t(uint64_t(u) - uint64_t(v)); });
-    case Operation::multiply:
-      return each([](int64_t u, int64_t v) { return int64_t(uint64_t(u) * uint64_t(v)); });
-    case Operation::maximum:
-      return each([](int64_t u, int64_t v) { return u > v ? u : v; });
-    case Operation::minimum:
-      return each([](int64_t u, int64_t v) { return u < v ? u : v; });
-    case Operation::negative:
-      return each([](int64_t u, int64_t) { return int64_t(uint64_t(0) - uint64_t(u)); });
-    case Operation::abs:
-      return each(
-          [](int64_t u, int64_t) { return u < 0 ? int64_t(uint64_t(0) - uint64_t(u)) : u; });
-    case Operation::pow:
-      return each([](int64_t u, int64_t v) { return integer_power(u, v); });
-    default:
-      break;
-  }
-  using O = Operation;
-  if (!map_one_of<O::sign, O::bitwise_invert, O::floor_divide, O::remainder, O::bitwise_and,
-                  O::bitwise_or, O::bitwise_xor, O::bitwise_left_shift, O::bitwise_right_shift>(
-          operation, y, a, b, n))
-    unknown(operation);
+  if (operation == Operation::pow) return map(y, a, b, n, integer_power);
+  if (!map_one_of<Operands::integers, Operands::numbers>(operation, y, a, b, n)) unknown(operation);
 }
 
 int64_t compute(Operation operation, int64_t a, int64_t b) {

@@ -3,6 +3,7 @@
 #include "tensorcraft/ops/elementwise/definitions.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
 #include "tensorcraft/op/expression/language_functions.hpp"
+#include "tensorcraft/device/expression/operation.h"
 
 #include <array>
 #include <cmath>
@@ -212,7 +213,7 @@ op::OperatorList function_operators() {
 }  // namespace kernel::elementwise
 
 #define TC_FUNCTION(name) kernel::elementwise::kDefinitions[kernel::elementwise::index_of(#name)]
-#define TC_UNARY_FUNCTION(name)                                                              \
+#define TC_UNARY_FUNCTION(name, ...)                                                         \
   void name(const TensorView& out, const TensorView& x, const ElementwiseOptions& options) { \
     op::run(TC_FUNCTION(name), out, {x}, options);                                           \
   }                                                                                          \
@@ -228,6 +229,7 @@ op::OperatorList function_operators() {
     return std::move(op::allocate(TC_FUNCTION(name), {a, b}, options)[0]);                   \
   }
 
+TC_C_FUNCTIONS(TC_UNARY_FUNCTION)
 TC_UNARY_FUNCTION(abs)
 TC_UNARY_FUNCTION(positive)
 TC_UNARY_FUNCTION(sign)
@@ -235,24 +237,7 @@ TC_UNARY_FUNCTION(square)
 TC_UNARY_FUNCTION(reciprocal)
 TC_UNARY_FUNCTION(sqrt)
 TC_UNARY_FUNCTION(rsqrt)
-TC_UNARY_FUNCTION(exp2)
-TC_UNARY_FUNCTION(expm1)
 TC_UNARY_FUNCTION(log)
-TC_UNARY_FUNCTION(log2)
-TC_UNARY_FUNCTION(log10)
-TC_UNARY_FUNCTION(log1p)
-TC_UNARY_FUNCTION(erf)
-TC_UNARY_FUNCTION(sin)
-TC_UNARY_FUNCTION(cos)
-TC_UNARY_FUNCTION(tan)
-TC_UNARY_FUNCTION(asin)
-TC_UNARY_FUNCTION(acos)
-TC_UNARY_FUNCTION(atan)
-TC_UNARY_FUNCTION(sinh)
-TC_UNARY_FUNCTION(cosh)
-TC_UNARY_FUNCTION(asinh)
-TC_UNARY_FUNCTION(acosh)
-TC_UNARY_FUNCTION(atanh)
 TC_UNARY_FUNCTION(round)
 TC_UNARY_FUNCTION(floor)
 TC_UNARY_FUNCTION(ceil)
