@@ -118,9 +118,11 @@ def test_every_kernel_waits_for_those_in_front_of_it() -> None:
             found.append(path.name)
     assert found == ["launch.cuh"], "one kernel, entry(), is that of every rung"
     # Those that begin themselves do it where they make their barriers.
+    pipeline = (ROOT / "tensorcraft/device/tile/pipeline.cuh").read_text(encoding="utf-8")
+    assert "begin_kernel();" in pipeline.split("void begin_with_barriers(", 1)[1].split("\n}\n", 1)[0]
     for file in ("ops/gemm/parts/ring.cuh", "device/attention/ring.cuh", "ops/conv2d/07_implicit_wgmma.cuh"):
         ring = (ROOT / "tensorcraft" / file).read_text(encoding="utf-8")
-        assert "begin_kernel();" in ring.split("void start(", 1)[1].split("\n  }\n", 1)[0]
+        assert "begin_with_barriers(" in ring.split("void start(", 1)[1].split("\n  }\n", 1)[0]
     schedule = (ROOT / "tensorcraft/ops/gemm/parts/schedule.cuh").read_text(encoding="utf-8")
     assert "  ring.start(p, " in schedule.split("void run_tiles(", 1)[1].split("\n}\n", 1)[0]
     persist = (ROOT / "tensorcraft/device/attention/persist.cuh").read_text(encoding="utf-8")

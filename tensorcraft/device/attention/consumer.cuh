@@ -49,7 +49,7 @@ struct Consumer {
 
   // The next tile of keys has come.
   TC_DEVICE void wait_for_keys() const {
-    ptx::mbarrier_wait_parity(&ring.k_full[keys.stage], keys.parity & 1);
+    ptx::mbarrier_wait_parity(&ring.keys.full[keys.stage], keys.parity & 1);
   }
   // Starts score = Q K^T of it.
   TC_DEVICE void multiply_keys() {
@@ -60,19 +60,19 @@ struct Consumer {
   template <int kPending>
   TC_DEVICE void land_scores() {
     score.template land<kPending>();
-    release(&ring.k_empty[keys.stage]);
+    release(&ring.keys.empty[keys.stage]);
     keys.advance();
   }
   // Starts out += weights V of the next tile of values.
   TC_DEVICE void multiply_values() {
-    ptx::mbarrier_wait_parity(&ring.v_full[values.stage], values.parity);
+    ptx::mbarrier_wait_parity(&ring.values.full[values.stage], values.parity);
     out.multiply(ring.v[values.stage]);
   }
   // No product is under way then. `was_multiplied`: one was.
   TC_DEVICE void land_out(bool was_multiplied = true) {
     out.land(ring.v[values.stage], was_multiplied);
     if (!was_multiplied) return;
-    release(&ring.v_empty[values.stage]);
+    release(&ring.values.empty[values.stage]);
     values.advance();
   }
   TC_DEVICE void release_queries() const { ptx::mbarrier_arrive(&ring.q_empty); }
@@ -206,7 +206,7 @@ struct Consumer {
     const int from = w.keys - (w.tiles - 1) * C.block_n;  // in that tile
     if (from >= C.block_n) return;
     if (w.first_key + w.keys == p.seq_k) return;  // the copy engine writes 0 behind seq_k
-    ptx::mbarrier_wait_parity(&ring.v_full[values.stage], values.parity);
+    ptx::mbarrier_wait_parity(&ring.values.full[values.stage], values.parity);
     auto* bytes = reinterpret_cast<unsigned char*>(&ring.v[values.stage]);
     for (int i = threadIdx.x; i < (C.block_n - from) * chunks; i += C.consumers * kWarpgroup)
       *reinterpret_cast<Vec4<uint32_t>*>(

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/begin_kernel.cuh"
 #include "tensorcraft/device/ptx/atomic.cuh"
 #include "tensorcraft/device/ptx/bulk.cuh"
-#include "tensorcraft/device/ptx/fence.cuh"
-#include "tensorcraft/device/ptx/mbarrier.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/boxed_tile.cuh"
 #include "tensorcraft/device/tile/consumers.cuh"
+#include "tensorcraft/device/tile/pipeline.cuh"
 #include "tensorcraft/device/tile/stage_cursor.cuh"
 #include "tensorcraft/device/attention/logits.cuh"
 #include "tensorcraft/device/attention/request.cuh"
@@ -74,32 +72,24 @@ struct alignas(1024) Ring {
   Values v[C.stages];
   // Full: the bytes have come. Empty: no warp reads them any more.
   uint64_t q_full, q_empty;
-  Work<C> work;      // whose queries come; number kNoWork: none do any more
-  uint32_t claimed;  // of producers that are several threads
-  uint64_t k_full[C.stages], k_empty[C.stages], v_full[C.stages], v_empty[C.stages];
+  Work<C> work;                     // whose queries come; number kNoWork: none do any more
+  uint32_t claimed;                 // of producers that are several threads
+  Barriers<C.stages> keys, values;  // of k and v
 
-  // Makes the barriers while the kernels before this one may still run, and waits for those.
   // `readers`: warps that read each tile. Each lane lets go of the queries, and of the work, which
   // all lanes read.
   TC_DEVICE void start(const HopperParams& p, int readers) {
-    if (threadIdx.x == 0) {
+    begin_with_barriers([&] {
       ptx::prefetch_tensormap(&p.q_map);
       if (p.seq_k > 0) {  // else there are no maps
         ptx::prefetch_tensormap(&p.k_map);
         if (sizeof(T) == 2) ptx::prefetch_tensormap(&p.v_map);
       }
-      const auto make = [&](uint64_t& full, uint64_t& empty, int arrivals) {
-        ptx::mbarrier_init(&full, 1);
-        ptx::mbarrier_init(&empty, uint32_t(arrivals));
-      };
-      make(q_full, q_empty, readers * kWarpSize);
-      for (int i = 0; i < C.stages; ++i) {
-        make(k_full[i], k_empty[i], readers);
-        make(v_full[i], v_empty[i], readers);
-      }
-      ptx::fence_mbarrier_init();
-    }
-    begin_kernel();
+      ptx::mbarrier_init(&q_full, 1);
+      ptx::mbarrier_init(&q_empty, uint32_t(readers * kWarpSize));
+      keys.init(readers);
+      values.init(readers);
+    });
     __syncthreads();
   }
 };
@@ -139,13 +129,13 @@ struct Producer {
     ptx::mbarrier_arrive(&ring.q_full);
   }
   TC_DEVICE void load_keys(const Work<C>& w, int tile) {
-    ptx::mbarrier_wait_parity(&ring.k_empty[keys.stage], keys.parity);
-    load(ring.k[keys.stage], &p.k_map, place(w, tile), p.k_strides, &ring.k_full[keys.stage]);
+    ptx::mbarrier_wait_parity(&ring.keys.empty[keys.stage], keys.parity);
+    load(ring.k[keys.stage], &p.k_map, place(w, tile), p.k_strides, &ring.keys.full[keys.stage]);
     keys.advance();
   }
   TC_DEVICE void load_values(const Work<C>& w, int tile) {
-    ptx::mbarrier_wait_parity(&ring.v_empty[values.stage], values.parity);
-    uint64_t* full = &ring.v_full[values.stage];
+    ptx::mbarrier_wait_parity(&ring.values.empty[values.stage], values.parity);
+    uint64_t* full = &ring.values.full[values.stage];
     auto& to = ring.v[values.stage];
     if constexpr (sizeof(T) == 1) {
       ptx::mbarrier_arrive_expect_tx(full, sizeof(to));

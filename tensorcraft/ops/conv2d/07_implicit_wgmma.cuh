@@ -31,16 +31,9 @@ namespace tensorcraft::kernel::conv2d {
 
 // 64 places by some filters of the result, as the copy engine takes them.
 template <class T, Config C>
-struct alignas(1024) ResultSlot {
-  static constexpr int line_bytes = result_slot_columns(C, sizeof(T)) * int(sizeof(T));
-  static constexpr Swizzle swizzle = line_bytes == 128 ? Swizzle::bytes_128 : Swizzle::bytes_64;
-  Vec4<uint32_t> at[kGroupRows * line_bytes / kVectorBytes];
-
-  TC_DEVICE unsigned char* place(int line, int chunk) {
-    return reinterpret_cast<unsigned char*>(at) +
-           swizzled(swizzle, uint32_t(line * line_bytes + chunk * kVectorBytes));
-  }
-};
+inline constexpr int kSlotLine = result_slot_columns(C, sizeof(T)) * int(sizeof(T));
+template <class T, Config C>
+using ResultSlot = StoreSlot<kSlotLine<T, C>, kGroupRows * kSlotLine<T, C>>;
 
 template <class T, Config C>
 struct alignas(1024) WindowRing {
@@ -51,21 +44,14 @@ struct alignas(1024) WindowRing {
   Stage stages[C.stages];
   ResultSlot<T, C> slots[C.consumers][kResultSlots];
   float bias[C.consumers][C.block_n];  // of the filters of a consumer's tile
-  uint64_t full[C.stages];             // the bytes of a stage have come
-  uint64_t empty[C.stages];            // no warp reads it any more
+  Barriers<C.stages> barriers;
 
-  // Makes the barriers while the kernels before this one may still run, and waits for those.
   TC_DEVICE void start(const MappedParams& p) {
-    if (threadIdx.x == 0) {
+    begin_with_barriers([&] {
       ptx::prefetch_tensormap(&p.x_map);
       ptx::prefetch_tensormap(&p.w_map);
-      for (int i = 0; i < C.stages; ++i) {
-        ptx::mbarrier_init(&full[i], 1);
-        ptx::mbarrier_init(&empty[i], uint32_t(C.consumers * kWarpgroup / 32));
-      }
-      ptx::fence_mbarrier_init();
-    }
-    begin_kernel();
+      barriers.init(C.consumers * kWarpgroup / 32);
+    });
     __syncthreads();
   }
 };
@@ -96,9 +82,9 @@ struct WindowProducer {
  private:
   TC_DEVICE void produce(const int32_t (&window)[3], const uint16_t (&offsets)[2], int channel,
                          int tap, int filter) {
-    ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.parity);
+    ptx::mbarrier_wait_parity(&ring.barriers.empty[fill.stage], fill.parity);
     auto& stage = ring.stages[fill.stage];
-    uint64_t* const full = &ring.full[fill.stage];
+    uint64_t* const full = &ring.barriers.full[fill.stage];
     ptx::mbarrier_arrive_expect_tx(full, sizeof(stage));
     const int32_t from[4] = {channel, window[0], window[1], window[2]};
     ptx::tma_load_im2col(stage.a.at, &p.x_map, from, offsets, full);
@@ -164,11 +150,11 @@ struct WindowConsumer {
   TC_DEVICE int last_stage() const { return (read.stage == 0 ? C.stages : read.stage) - 1; }
   TC_DEVICE void release(int stage) const {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&ring.empty[stage]);
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&ring.barriers.empty[stage]);
   }
 
   TC_DEVICE void step(bool is_first) {
-    ptx::mbarrier_wait_parity(&ring.full[read.stage], read.parity);
+    ptx::mbarrier_wait_parity(&ring.barriers.full[read.stage], read.parity);
     sums.template add_product<T>(ring.stages[read.stage], group * kGroupRows, !is_first);
     sums.template wait<1>();
     if (!is_first) release(last_stage());

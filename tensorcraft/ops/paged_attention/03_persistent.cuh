@@ -89,9 +89,11 @@ struct PageProducer : attention_tiles::Producer<T, tile_config(C)> {
       Ring& ring = this->ring;
       const int stage = cursor.stage;
       if constexpr (kValues)
-        copy(ring.v[stage], map, tile, &ring.v_empty[stage], cursor.parity, &ring.v_full[stage]);
+        copy(ring.v[stage], map, tile, &ring.values.empty[stage], cursor.parity,
+             &ring.values.full[stage]);
       else
-        copy(ring.k[stage], map, tile, &ring.k_empty[stage], cursor.parity, &ring.k_full[stage]);
+        copy(ring.k[stage], map, tile, &ring.keys.empty[stage], cursor.parity,
+             &ring.keys.full[stage]);
     }
     cursor.advance();
   }
@@ -149,7 +151,8 @@ struct PageProducer : attention_tiles::Producer<T, tile_config(C)> {
     const int stage = goal / 4, slot = int(converted % 2);
     const bool is_values = goal & 2;
     ptx::mbarrier_wait_parity(&codes.full[slot], converted++ / 2 % 2);
-    ptx::mbarrier_wait_parity(is_values ? &ring.v_empty[stage] : &ring.k_empty[stage], goal & 1);
+    ptx::mbarrier_wait_parity(is_values ? &ring.values.empty[stage] : &ring.keys.empty[stage],
+                              goal & 1);
     auto* to = reinterpret_cast<unsigned char*>(is_values ? ring.v[stage].at : ring.k[stage].at);
     constexpr int chunks = C.head_dim / kVectorSize<T>;
 #pragma unroll 4
@@ -160,7 +163,8 @@ struct PageProducer : attention_tiles::Producer<T, tile_config(C)> {
     }
     ptx::fence_proxy_async();
     meet();
-    if (thread == 0) ptx::mbarrier_arrive(is_values ? &ring.v_full[stage] : &ring.k_full[stage]);
+    if (thread == 0)
+      ptx::mbarrier_arrive(is_values ? &ring.values.full[stage] : &ring.keys.full[stage]);
   }
 };
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/bits.cuh"
+#include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/scan.cuh"
 #include "tensorcraft/device/tile/block_tile.cuh"
 #include "tensorcraft/ops/gemm/params.h"
 
-// The tiles of a product whose batch entries are groups of rows, as many as an array on the device
-// says. Each warp finds its tile by itself, 32 groups at a time.
+// The tiles of a product whose batch entries are groups of rows, or along k, as an array on the
+// device says. Each warp finds its tile by itself, of groups of rows 32 at a time.
 namespace tensorcraft::kernel::gemm {
 
 // A tile of a group: only rows of D before `row_end` are the group's. 0: there is no tile.
@@ -94,5 +95,33 @@ struct GroupedTiles {
     return found;
   }
 };
+
+// A tile of a group along k, which has all rows and columns and its own part of k.
+struct DepthTile : GroupTile {
+  int64_t k_begin, k_end;
+};
+
+// The part of k of the tile's group, by all lanes of a warp. Values that no array of groups has
+// make no address outside the matrices.
+TC_DEVICE DepthTile depth_tile(const GroupedParams& p, const BlockTile& at) {
+  const Groups& g = p.groups;
+  const int32_t most = int32_t(p.k);
+  const auto value = [&](int64_t i) { return clamped(element_of(g, i), most); };
+  const int64_t own = at.batch * g.step;
+  int64_t begin = 0, end = 0;
+  if (g.form == GroupForm::ranges) {
+    begin = value(own);
+    end = value(own + g.end_at);
+  } else {
+    for (uint32_t i = threadIdx.x % kWarpSize; i < at.batch; i += kWarpSize)
+      begin += value(i * g.step);
+    for (int lanes = 1; lanes < kWarpSize; lanes *= 2)
+      begin += __shfl_xor_sync(kFullWarp, begin, lanes);
+    begin = begin < most ? begin : most;
+    end = begin + value(own);
+    end = end < most ? end : most;
+  }
+  return {{at, p.m}, begin, end > begin ? end : begin};
+}
 
 }  // namespace tensorcraft::kernel::gemm

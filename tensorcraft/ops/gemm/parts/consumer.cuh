@@ -52,7 +52,7 @@ struct Consumer {
   // Multiplies the next step along k, while the one before it may still be under way; then that is
   // done, and its stage goes back to the producers that fill it.
   TC_DEVICE void consume(bool is_first) {
-    ptx::mbarrier_wait_parity(&ring.full[read.stage], read.parity);
+    ptx::mbarrier_wait_parity(&ring.barriers.full[read.stage], read.parity);
     if constexpr (promotes) {
       promote(is_first);
     } else if constexpr (a_registers) {

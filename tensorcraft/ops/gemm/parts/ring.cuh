@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/begin_kernel.cuh"
 #include "tensorcraft/device/ptx/cluster.cuh"
-#include "tensorcraft/device/ptx/fence.cuh"
-#include "tensorcraft/device/ptx/mbarrier.cuh"
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/device/swizzle.cuh"
 #include "tensorcraft/device/tile/boxed_producer.cuh"
 #include "tensorcraft/device/tile/consumers.cuh"
 #include "tensorcraft/device/tile/operand_tiles.cuh"
+#include "tensorcraft/device/tile/pipeline.cuh"
 #include "tensorcraft/device/tile/stage_cursor.cuh"
 #include "tensorcraft/ops/gemm/parts/tile.cuh"
 
@@ -41,42 +38,26 @@ TC_DEVICE int64_t cols_of(const Params& p) {
 
 // A piece of D as the copy engine takes it.
 template <class Out, Config C>
-struct alignas(1024) Slot {
-  static constexpr SlotShape shape = slot_shape(C, sizeof(Out));
-  static constexpr int line_bytes = shape.cols * int(sizeof(Out));
-  static constexpr Swizzle swizzle = line_bytes == 128  ? Swizzle::bytes_128
-                                     : line_bytes == 64 ? Swizzle::bytes_64
-                                                        : Swizzle::bytes_32;
-  static_assert(C.slots != kEngineSlots ||
-                (line_bytes >= 32 && line_bytes <= 128 && shape.rows * line_bytes <= kSlotBytes));
-  Vec4<uint32_t> at[kSlotBytes / kVectorBytes];
-
-  TC_DEVICE unsigned char* place(int line, int chunk) {
-    return reinterpret_cast<unsigned char*>(at) +
-           swizzled(swizzle, uint32_t(line * line_bytes + chunk * kVectorBytes));
-  }
-};
+using Slot = StoreSlot<slot_shape(C, sizeof(Out)).cols* int(sizeof(Out)), kSlotBytes>;
 
 template <class T, class Out, Config C>
 struct alignas(1024) Ring {
+  static constexpr int slot_line = Slot<Out, C>::line_bytes;
+  static_assert(C.slots != kEngineSlots ||
+                (slot_line >= 32 && slot_line <= 128 &&
+                 slot_shape(C, sizeof(Out)).rows * slot_line <= kSlotBytes));
   RingStage<T, C> stages[C.stages];
   Slot<Out, C> slots[num_slots(C) > 0 ? num_slots(C) : 1];
-  uint64_t full[C.stages];   // the bytes of a stage have come
-  uint64_t empty[C.stages];  // no warp of the cluster reads it any more
+  Barriers<C.stages> barriers;  // empty: of the warps of the whole cluster
 
-  // Makes the barriers, which the whole cluster knows then, while the kernels before this one may
-  // still run, and waits for those. `readers`: warpgroups of a block that read each stage.
+  // `readers`: warpgroups of a block that read each stage. The whole cluster knows the barriers
+  // then.
   TC_DEVICE void start(const WgmmaParams<C>& p, int readers) {
-    if (threadIdx.x == 0) {
+    begin_with_barriers([&] {
       ptx::prefetch_tensormap(&p.a_map);
       ptx::prefetch_tensormap(&p.b_map);
-      for (int i = 0; i < C.stages; ++i) {
-        ptx::mbarrier_init(&full[i], 1);
-        ptx::mbarrier_init(&empty[i], uint32_t(RingCluster<C>::blocks * readers * 4));
-      }
-      ptx::fence_mbarrier_init();
-    }
-    begin_kernel();
+      barriers.init(RingCluster<C>::blocks * readers * 4);
+    });
     if constexpr (RingCluster<C>::blocks * C.split > 1) {
       ptx::cluster_arrive_relaxed();  // the fence has ordered the barriers
       ptx::cluster_wait();
@@ -93,9 +74,9 @@ TC_DEVICE void release_stage(Ring<T, Out, C>& ring, int stage) {
   const int lane = threadIdx.x % 32;
   __syncwarp();
   if constexpr (blocks == 1) {
-    if (lane == 0) ptx::mbarrier_arrive(&ring.empty[stage]);
+    if (lane == 0) ptx::mbarrier_arrive(&ring.barriers.empty[stage]);
   } else {
-    if (lane < blocks) ptx::mbarrier_arrive_cluster_read(&ring.empty[stage], lane);
+    if (lane < blocks) ptx::mbarrier_arrive_cluster_read(&ring.barriers.empty[stage], lane);
   }
 }
 
@@ -121,9 +102,9 @@ struct Producer {
   }
   // Starts copying a step along k of the tile, when no warp reads its stage any more.
   TC_DEVICE void produce(int step) {
-    ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.parity);
+    ptx::mbarrier_wait_parity(&ring.barriers.empty[fill.stage], fill.parity);
     Stage& stage = ring.stages[fill.stage];
-    uint64_t* const full = &ring.full[fill.stage];
+    uint64_t* const full = &ring.barriers.full[fill.stage];
     if constexpr (C.parts == 1) {
       boxes.copy(stage, full, step * C.block_k);
     } else {

@@ -2,7 +2,7 @@
 #pragma once
 #include "tensorcraft/device/tile/block_tile.cuh"
 #include "tensorcraft/device/tile/column_order.h"
-#include "tensorcraft/ops/gemm/parts/group_depth.cuh"
+#include "tensorcraft/ops/gemm/groups/groups.cuh"
 #include "tensorcraft/ops/gemm/params.h"
 
 namespace tensorcraft::kernel::gemm {
