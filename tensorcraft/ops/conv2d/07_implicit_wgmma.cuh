@@ -11,18 +11,16 @@
 // It demands sm_90, one group, 16 bits or float32 that the engine may round to tf32, channels and
 // filters in units of 16 bytes, strides up to 8, padding and windows within 128 places, and a
 // result that is a matrix of places by filters.
-#include "tensorcraft/device/begin_kernel.cuh"
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/ptx/bulk.cuh"
-#include "tensorcraft/device/ptx/fence.cuh"
 #include "tensorcraft/device/ptx/mbarrier.cuh"
 #include "tensorcraft/device/ptx/stmatrix.cuh"
 #include "tensorcraft/device/ptx/tma.cuh"
 #include "tensorcraft/device/shared.cuh"
-#include "tensorcraft/device/swizzle.cuh"
 #include "tensorcraft/device/tile/block_tile.cuh"
 #include "tensorcraft/device/tile/consumers.cuh"
 #include "tensorcraft/device/tile/operand_tiles.cuh"
+#include "tensorcraft/device/tile/pipeline.cuh"
 #include "tensorcraft/device/tile/stage_cursor.cuh"
 #include "tensorcraft/device/tile/warpgroup_sums.cuh"
 #include "tensorcraft/ops/conv2d/finish.cuh"
