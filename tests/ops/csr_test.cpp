@@ -72,7 +72,7 @@ void expect_stored_order(std::string_view variant, Device device) {
 TEST(Csr, TransposedColumnsKeepTheOrderOfWhatIsStored) {
   expect_stored_order<int32_t>("cpu", Device::cpu());
   expect_stored_order<int64_t>("cpu", Device::cpu());
-  for (const std::string_view variant : {"chunks", "buckets", "tiles"}) {
+  for (const std::string_view variant : {"buckets", "tiles"}) {
     expect_stored_order<int32_t>(variant, Device::simt());
     expect_stored_order<int64_t>(variant, Device::simt());
   }
@@ -105,8 +105,7 @@ TEST(Csr, ATransposedMatrixHasOnlyWhatLiesInside) {
   const Integers indices = {2, 0, 3, -1, 7, 1, 0, 2, 3}, indptr = {1, 5, 5, 8};
   const std::vector<float> data = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   for (const Device d : places())
-    for (const std::string_view variant :
-         {"cpu", "reference", "tiles", "buckets", "chunks", "naive"}) {
+    for (const std::string_view variant : {"cpu", "reference", "tiles", "buckets", "naive"}) {
       const bool is_host = variant == "cpu" || variant == "reference";
       if (is_host != (d == Device::cpu())) continue;
       const CsrArrays turned =

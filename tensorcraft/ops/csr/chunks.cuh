@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A counting sort by chunks of stored elements: each block has one, and a counter for each column
-// in its shared memory. count_chunks.cuh counts, scan_chunks.cuh says where a chunk's elements of a
-// column begin among those of the column, offsets.cuh where columns begin, and place_chunks.cuh
-// puts the elements there, in their order.
+// Chunks of stored elements, or of rows, and a counter for each of their columns.
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/ops/csr/params.h"
 
@@ -33,12 +30,5 @@ struct Chunk {
     begin = begin > first ? begin : first;
   }
 };
-
-// The column of stored element k; -1 if it is outside the matrix.
-template <class I>
-TC_DEVICE int column_of(const Params& p, int64_t k) {
-  const I column = static_cast<const I*>(p.a.indices)[k * p.a.indices_stride];
-  return is_column(p.a, column) ? int(column) : -1;
-}
 
 }  // namespace tensorcraft::kernel::csr

@@ -82,35 +82,9 @@ inline constexpr Rung kToDenseRungs[] = {{.name = "blocks",
                                           .idea = "a warp a row: zeros, then its elements",
                                           .choose = warp_a_row,
                                           .kernel = "to_dense"}};
-// Its other launches have a warp a row and a thread an element.
-inline Choice transpose(const Params& p, const op::NoGiven& given, const op::Gpu& gpu) {
-  for (const Choice& other : {warp_a_row(p, given, gpu), thread_an_element(p, given, gpu)})
-    if (!other.refusal.empty()) return other;
-  return warp_a_column(p, given, gpu);
-}
 // Blocks of chunks have a counter for each column in shared memory.
 inline constexpr int64_t kMostCountedColumns = 24576;
 inline int counters_bytes(const Params& p) { return int(std::max<int64_t>(p.a.cols, 1)) * 4; }
-
-// Two blocks a multiprocessor, if there are more elements in a chunk than counters.
-inline void cut_chunks(Params& p, const op::NoGiven&, const op::Gpu& gpu) {
-  constexpr int64_t kWhole = 1024;  // elements that a block takes at a time
-  const int64_t least = std::max<int64_t>(4 * kWhole, p.a.cols);
-  const int64_t most = 2 * std::max(gpu.num_sms, 1);
-  const int64_t chunks = std::clamp<int64_t>(p.a.stored / least, 1, most);
-  p.chunk = round_up(std::max<int64_t>(div_ceil(p.a.stored, chunks), 1), kWhole);
-  p.chunks = std::max<int64_t>(div_ceil(p.a.stored, p.chunk), 1);
-}
-inline Start start_of_chunks(const Params& p) {
-  return {.config = {}, .blocks = p.chunks, .shared_bytes = counters_bytes(p)};
-}
-inline Choice place_chunks(const Params& p, const op::NoGiven& given, const op::Gpu& gpu) {
-  if (p.a.cols > kMostCountedColumns) return op::refuse("needs at most 24,576 columns");
-  if (p.a.stored >= int64_t(1) << 32) return op::refuse("needs fewer than 2^32 stored elements");
-  Params cut = p;
-  cut_chunks(cut, given, gpu);
-  return start_of_chunks(cut);
-}
 
 // Chunks that fill the multiprocessors in whole rounds, two blocks each, and buckets that are not
 // quite a part, or as many as there may be.
@@ -147,9 +121,7 @@ inline Choice place_parts(const Params& p, const op::NoGiven& given, const op::G
   cut_buckets(cut, given, gpu);
   if (p.a.rows > int64_t(1) << (32 - cut.low_bits))
     return op::refuse("needs rows, and columns of a bucket, that 32 bits hold");
-  const Start start = start_of_buckets(most_parts(cut, kBucketConfig));
-  if (p.a.rows / 16 > p.a.stored) return {start, "most rows are empty"};
-  return start;
+  return start_of_buckets(most_parts(cut, kBucketConfig));
 }
 
 // Buckets of which a row has fewer than 32 elements in the mean, and at most 512 tiles of each.
@@ -171,7 +143,7 @@ inline Start start_of_tile_counts(const Params& p) {
   return {.config = kTileCountConfig, .blocks = p.chunks, .shared_bytes = counters_bytes(p)};
 }
 inline Choice place_tiles(const Params& p, const op::NoGiven& given, const op::Gpu& gpu) {
-  constexpr int64_t kLeastOfRow = 8;
+  constexpr int64_t kLeastOfRow = 8, kMostRows = int64_t(1) << 17;
   if (p.a.cols > kMostCountedColumns) return op::refuse("needs at most 24,576 columns");
   if (p.a.stored >= int64_t(1) << 30) return op::refuse("needs fewer than 2^30 stored elements");
   const int bytes = tile_shared_bytes(kTileConfig);
@@ -182,6 +154,7 @@ inline Choice place_tiles(const Params& p, const op::NoGiven& given, const op::G
                     .min_blocks = 2,
                     .shared_bytes = bytes};
   if (p.a.rows < kTileRows) return {start, "rows are fewer than those of a tile"};
+  if (p.a.rows > kMostRows) return {start, "a tile would go over many rows, one after another"};
   if (p.a.stored << cut.low_bits < kLeastOfRow * p.a.rows * p.a.cols)
     return {start, "rows have few elements of a bucket"};
   return start;
@@ -206,16 +179,10 @@ inline constexpr Rung kTransposeRungs[] = {
      .spills = "a sort of elements of 2 bytes keeps a few ranks in memory, so that two blocks fit",
      .kernel = "place_parts",
      .adapt = cut_buckets},
-    {.name = "chunks",
-     .file = "place_chunks.cuh",
-     .idea = "a counting sort: a block a chunk, whose elements go to their places in order",
-     .choose = place_chunks,
-     .kernel = "place_chunks",
-     .adapt = cut_chunks},
     {.name = "naive",
      .file = "sort_columns.cuh",
      .idea = "elements are counted, go to their columns in any order, and each column is sorted",
-     .choose = transpose,
+     .choose = warp_a_column,
      .kernel = "sort_columns"}};
 
 }  // namespace tensorcraft::kernel::csr

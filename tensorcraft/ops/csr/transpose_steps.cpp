@@ -7,7 +7,6 @@ namespace {
 
 const jit::Rung& kCountColumns = *kernel("count_columns", "count_columns.cuh");
 const jit::Rung& kSpread = *kernel("spread", "spread.cuh");
-const jit::Rung& kCountChunks = *kernel("count_chunks", "count_chunks.cuh");
 const jit::Rung& kBucketChunks = *kernel("bucket_chunks", "bucket_chunks.cuh");
 const jit::Rung& kScanRuns = *kernel("scan_runs", "scan_runs.cuh");
 const jit::Rung& kCountParts = *kernel("count_parts", "count_parts.cuh");
@@ -20,15 +19,6 @@ void add_offsets(op::Plan& plan, const Problem& q) {
   Params columns = params(q);  // whose counts are added up as those of rows are
   columns.a.rows = q.cols;
   plan.add_preparation(step(kOffsets, {&q.index, 1}, offsets(columns, {}, {})), columns);
-}
-
-void count_by_chunks(op::Plan& plan, const Problem& q, const DeviceInfo& device) {
-  Params p = params(q);
-  cut_chunks(p, {}, op::gpu_of(device));
-  plan.workspace_bytes = size_t(1 + p.chunks) * size_t(q.cols) * sizeof(uint32_t);
-  plan.add_preparation(step(kCountChunks, {&q.index, 1}, start_of_chunks(p)), p);
-  plan.add_preparation(step(kScanChunks, {&q.index, 1}, warp_32_columns(p, {}, {})), p);
-  add_offsets(plan, q);
 }
 
 void count_by_atomics(op::Plan& plan, const Problem& q) {
@@ -67,7 +57,7 @@ void complete_transpose(op::Plan& plan, std::string_view variant, const Problem&
   plan.main().workspace_at = kWorkspace;
   if (variant == "tiles") return sort_by_tiles(plan, q, device);
   if (variant == "buckets") return sort_by_buckets(plan, q, device);
-  variant == "chunks" ? count_by_chunks(plan, q, device) : count_by_atomics(plan, q);
+  count_by_atomics(plan, q);
 }
 
 }  // namespace tensorcraft::kernel::csr
