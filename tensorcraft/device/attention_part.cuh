@@ -84,7 +84,7 @@ class AttentionPart {
     if (!has_queries_) {
       ptx::cp_async_wait_group<2 * S.stages>();
       __syncthreads();
-      if constexpr (kIsConverted) convert_queries<T, Product, S>(shared_.query, row_scale_);
+      if constexpr (kIsConverted) convert_queries<S>(shared_.query, row_scale_);
       has_queries_ = true;
     }
     Logits of_codes = logits;

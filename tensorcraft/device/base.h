@@ -67,6 +67,11 @@ struct SelectType<false, A, B> {
 template <bool first, class A, class B>
 using Select = typename detail::SelectType<first, A, B>::type;
 
+template <class A, class B>
+inline constexpr bool kAreSame = false;
+template <class A>
+inline constexpr bool kAreSame<A, A> = true;
+
 // What a kernel is passed: the P of its rung's `void run(const P&)`, from the type of &Rung::run.
 namespace detail {
 template <class Function>

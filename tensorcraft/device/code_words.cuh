@@ -18,16 +18,25 @@ TC_DEVICE uint32_t code_pair(uint32_t codes, e4m3, bf16) {
   return pack_pair(half_of(halves, false, f16{}), half_of(halves, true, f16{}), bf16{});
 }
 // Bytes in the mantissas of 1024, whose neighbours are 1 apart, stand for codes + 128.
-TC_DEVICE uint32_t code_pair(uint32_t codes, int8_t, f16) {
+TC_DEVICE uint32_t shifted_pair(uint32_t shifted) {
   constexpr uint32_t kOne = 0x3c003c00, kMinus1152 = 0xe480e480;
-  const uint32_t shifted = ptx::prmt_b32(codes ^ 0x8080, 0x64, 0x4140);
   return fma_pair(shifted, kOne, kMinus1152, f16{});
+}
+TC_DEVICE uint32_t code_pair(uint32_t codes, int8_t, f16) {
+  return shifted_pair(ptx::prmt_b32(codes ^ 0x8080, 0x64, 0x4140));
 }
 // In the mantissas of 128 there is room for 7 bits; the sign's is worth -128.
 TC_DEVICE uint32_t code_pair(uint32_t codes, int8_t, bf16) {
   constexpr uint32_t k128 = 0x43004300, kMinusOne = 0xbf80bf80;
   const uint32_t bytes = ptx::prmt_b32(codes, 0, 0x4140);
   return fma_pair(k128 | (bytes & 0x00800080), kMinusOne, k128 | (bytes & 0x007f007f), bf16{});
+}
+
+// Four codes as two words.
+TC_DEVICE void code_pairs(uint32_t* to, uint32_t codes) {
+  const uint32_t shifted = codes ^ 0x80808080u;
+  to[0] = shifted_pair(ptx::prmt_b32(shifted, 0x64, 0x4140));
+  to[1] = shifted_pair(ptx::prmt_b32(shifted, 0x64, 0x4342));
 }
 
 }  // namespace detail
@@ -38,6 +47,9 @@ TC_DEVICE AlignedVector<uint32_t, kCount / 2> load_words(const Code* from) {
   AlignedVector<uint32_t, kCount / 2> words;
   if constexpr (sizeof(Code) == 2) {
     words = load_vector<kCount / 2>(reinterpret_cast<const uint32_t*>(from));
+  } else if constexpr (kAreSame<Code, int8_t> && kAreSame<T, f16> && kCount % 4 == 0) {
+    const auto codes = load_vector<kCount / 4>(reinterpret_cast<const uint32_t*>(from));
+    for (int i = 0; i < kCount / 4; ++i) detail::code_pairs(&words[2 * i], codes[i]);
   } else {
     const auto codes = load_vector<kCount / 2>(reinterpret_cast<const uint16_t*>(from));
     for (int i = 0; i < kCount / 2; ++i) words[i] = detail::code_pair(codes[i], Code{}, T{});

@@ -32,10 +32,6 @@ struct alignas(16) KeyTile {
 // The type as which an AttentionPart multiplies rows of T by codes.
 template <class T, class Code, PartShape S>
 using PartProduct = Select<sizeof(Code) == 1 && !S.has_key_scales, f16, T>;
-template <class A, class B>
-inline constexpr bool kAreSame = false;
-template <class A>
-inline constexpr bool kAreSame<A, A> = true;
 
 template <class Code, PartShape S>
 struct PartStage {

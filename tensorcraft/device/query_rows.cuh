@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/device/key_tiles.cuh"
 #include "tensorcraft/device/packed.cuh"
+#include "tensorcraft/device/row_unit.cuh"
 
 // The queries of an AttentionPart (device/attention_part.cuh) in shared memory, as the lanes'
 // registers of mma's A: lane l has elements of rows l / 4 and l / 4 + 8 of each 16.
@@ -25,10 +26,9 @@ TC_DEVICE void copy_queries(QueryRows<S>& rows, const RowOf& row_of) {
   }
 }
 
-// Makes bfloat16 queries f16, each row times a power of two that brings its largest element near
-// the end of f16's range, and gives the inverses for the lane's rows. Elements are lost below 2^-39
-// of the largest. All threads of the block call.
-template <class T, class To, PartShape S>
+// Makes bfloat16 queries f16, each row in its unit, and gives the inverses for the lane's rows. All
+// threads of the block call.
+template <PartShape S>
 TC_DEVICE void convert_queries(QueryRows<S>& rows, float (&inverses)[S.row_tiles][2]) {
   const int lane = int(threadIdx.x % kWarpSize), warp = int(threadIdx.x / kWarpSize);
   float factors[S.row_tiles][2];
@@ -37,27 +37,20 @@ TC_DEVICE void convert_queries(QueryRows<S>& rows, float (&inverses)[S.row_tiles
       uint32_t largest = 0;  // a magnitude, as bits of bf16
       for (const auto& step : rows[tile])
         for (int pair = 0; pair < 2; ++pair)
-          for (int shift = 0; shift < 32; shift += 16) {
-            const uint32_t x = step[lane][2 * pair + half] >> shift & 0x7fff;
-            largest = x > largest ? x : largest;
-          }
+          largest = largest_bits(largest, step[lane][2 * pair + half]);
       for (int other = 1; other < 4; other *= 2) {
         const uint32_t x = __shfl_xor_sync(kFullWarp, largest, other);
         largest = x > largest ? x : largest;
       }
-      constexpr uint32_t kTopExponent = 127 + 14;  // f16 ends below 2^16
-      uint32_t exponent = largest >> 7;
-      if (exponent < 15) exponent = 15;
-      factors[tile][half] = bit_cast<float>((127 + kTopExponent - exponent) << 23);
-      inverses[tile][half] = bit_cast<float>((127 - kTopExponent + exponent) << 23);
+      const RowUnit unit(largest);
+      factors[tile][half] = unit.factor;
+      inverses[tile][half] = unit.inverse;
     }
   __syncthreads();
   for (int tile = 0; tile < S.row_tiles; ++tile)
     for (int step = warp; step < S.head_dim / 16; step += S.warps) {
       Vec4<uint32_t>& words = rows[tile][step][lane];
-      for (int i = 0; i < 4; ++i)
-        words[i] = pack_pair(detail::half_of(words[i], false, T{}) * factors[tile][i % 2],
-                             detail::half_of(words[i], true, T{}) * factors[tile][i % 2], To{});
+      for (int i = 0; i < 4; ++i) words[i] = in_unit(words[i], factors[tile][i % 2]);
     }
   __syncthreads();
 }

@@ -13,6 +13,7 @@
 #include "tensorcraft/runtime/dispatch/dispatch.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 // How an operator is written: one Definition object in <op>.cpp, from which come the typed C++
@@ -96,10 +97,9 @@ void run_pageable(const Definition<Problem, Options>& def, const Call<Options>& 
   def.run_pageable({def.name, problem, pageable, device, stream, launch});
 }
 
-// The path of a call has five steps: reach tensors of the host, repeat a remembered call, and else
-// check, choose and launch.
-// The last three, by what was measured to be fastest if that is known. Nothing is launched for an
-// empty output. The call is remembered under `key` unless that is null.
+// A call has five steps, reach(), repeat() and these three. By what was measured to be fastest if
+// that is known. Nothing is launched for an empty output. The call is remembered under `key` unless
+// that is null.
 template <class Problem, class Options>
 void check_choose_launch(const Definition<Problem, Options>& def, const Call<Options>& given,
                          const CallKey* key) {

@@ -6,6 +6,7 @@
 #include "tensorcraft/device/ptx/bulk.cuh"
 #include "tensorcraft/device/ptx/stmatrix.cuh"
 #include "tensorcraft/device/reduce.cuh"
+#include "tensorcraft/device/row_unit.cuh"
 #include "tensorcraft/device/attention/ring.cuh"
 #include "tensorcraft/device/attention/weighted_sums.cuh"
 
@@ -22,9 +23,9 @@ struct Consumer {
   WeightedSums<T, C> out;
   float top[2], sum[2];  // per row: running maximum (unscaled) and sum of weights
   // float8: scores are multiplied by it before exp2. Scaled keys of 16 bits: scores are multiplied
-  // by it; below 0, score_scale() has multiplied them, as their largest need not have been that
-  // before.
-  float factor;
+  // by it; below 0, scale_scores() has multiplied them, as their largest need not have been that
+  // before. kByRow: one for each row, before open() what its queries were divided by.
+  float factor[C.scaled == kByRow ? 2 : 1];
   static_assert(C.block_m == C.consumers * kGroupRows);
   static_assert(sizeof(Ring<T, C>) == ring_shared_bytes(C) && sizeof(Work<C>) <= kWorkBytes);
 
@@ -35,11 +36,14 @@ struct Consumer {
   TC_DEVICE int begin() {
     top[0] = top[1] = -kInfinity;
     sum[0] = sum[1] = 0.f;
-    factor = 0.f;
+    factor[0] = 0.f;
     out.clear();
     ptx::mbarrier_wait_parity(&ring.q_full, keys.parity >> 1);
     keys.parity ^= 2;  // a register of its own is one too many for float8
-    return __shfl_sync(kFullWarp, ring.work.number, 0);
+    const int number = __shfl_sync(kFullWarp, ring.work.number, 0);
+    if constexpr (C.scaled == kByRow)
+      if (number != kNoWork) convert_queries();
+    return number;
   }
   // That work: looked up by the producer if it may be one of a ragged batch.
   TC_DEVICE Work<C> work(int number) const {
@@ -82,12 +86,9 @@ struct Consumer {
     if constexpr (sizeof(T) == 1) {
       const float scale = scale_of(p.q_scale, w.head) * scale_of(p.k_scale, w.head / p.group);
       // Else the largest score would not be that of the largest product.
-      factor = scale > 0 ? p.scale * kLog2E * scale : kNan;
+      factor[0] = scale > 0 ? p.scale * kLog2E * scale : kNan;
     } else {
-      if constexpr (C.scaled) {
-        const float scale = score_scale(w);
-        factor = scale > 0 && scale < kInfinity ? scale : -1.f;
-      }
+      if constexpr (C.scaled && C.options < kSoftcap) take_scale(score_scale(w));
       clear_hidden(w);
     }
   }
@@ -96,8 +97,8 @@ struct Consumer {
   TC_DEVICE void mask(const Work<C>& w, int tile) {
     const int first = group * kGroupRows, key = tile * C.block_n;
     if constexpr (C.options >= kSoftcap) make_logits(w, key);
-    if constexpr (C.scaled)
-      if (factor < 0) scale_scores(score_scale(w));
+    if constexpr (C.scaled && C.options < kSoftcap)
+      if (factor[0] < 0) scale_scores(score_scale(w));
     if (w.seen(query_of(first)).end < key + C.block_n) hide<false>(w, key);
     if constexpr (C.options >= kRanges)
       if (w.seen(query_of(first + kGroupRows - 1)).begin > key) hide<true>(w, key);
@@ -107,10 +108,10 @@ struct Consumer {
   // multiplied by `keep`.
   TC_DEVICE void weigh(float (&keep)[2]) {
     float(&s)[C.block_n / 2] = score.at[0][0];
-    const float factor = exp2_factor();
     float base[2], shift[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      const float factor = exp2_factor(half);
       float next = top[half];
 #pragma unroll
       for (int c = 2 * half; c < C.block_n / 2; c += 4) next = fmaxf(next, fmaxf(s[c], s[c + 1]));
@@ -129,6 +130,7 @@ struct Consumer {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float part[2] = {0.f, 0.f};
+      const float factor = exp2_factor(half);
       const float exponent = kLog2OfLargest > 0 ? kLog2OfLargest - shift[half] : -shift[half];
 #pragma unroll
       for (int c = 2 * half; c < C.block_n / 2; c += 4) {
@@ -156,7 +158,7 @@ struct Consumer {
       inverse[half] = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
       if (sizeof(T) == 1 || C.scaled) inverse[half] *= scale_of(p.v_scale, w.head / p.group);
       const float log_sum = logf(total) - kLog2OfLargest * kLn2;
-      float lse = total == 0.f ? -kInfinity : fmaf(top[half], scale_of_scores(), log_sum);
+      float lse = total == 0.f ? -kInfinity : fmaf(top[half], scale_of_scores(half), log_sum);
       const int row = group * kGroupRows + sums_row<false>(half);
       if (C.options >= kRanges && p.sinks) {
         const Finished with = with_sink(lse, sink_of(p, w.request, head_of(w, row)));
@@ -197,7 +199,31 @@ struct Consumer {
   }
 
   static constexpr float kLog2OfLargest = WeightedSums<T, C>::kLog2OfLargest;
-  static_assert(!C.scaled || C.options < kSoftcap);
+  static_assert(C.scaled != kByHead || C.options < kSoftcap);
+
+  // Makes the rows of this group float16, two lanes a row: those whose sums their warp has.
+  TC_DEVICE void convert_queries() {
+    constexpr int kOfLane = boxed_dim(C) / 16;  // chunks of 8 elements
+    const int lane = threadIdx.x % kWarpSize, row = threadIdx.x / kWarpSize * 16 + lane / 2;
+    auto* bytes = reinterpret_cast<unsigned char*>(&ring.q[0]);
+    const auto chunk = [&](int i) -> Vec4<uint32_t>& {
+      return *reinterpret_cast<Vec4<uint32_t>*>(
+          bytes + Ring<T, C>::Queries::place(row, lane % 2 * kOfLane + i));
+    };
+    __syncwarp();
+    uint32_t largest = 0;
+    for (int i = 0; i < kOfLane; ++i)
+      for (const uint32_t word : chunk(i).values) largest = largest_bits(largest, word);
+    const uint32_t other = __shfl_xor_sync(kFullWarp, largest, 1);
+    const RowUnit of_row(other > largest ? other : largest);
+    for (int i = 0; i < kOfLane; ++i)
+      for (uint32_t& word : chunk(i).values) word = in_unit(word, of_row.factor);
+    factor[0] = __shfl_sync(kFullWarp, of_row.inverse, lane / 4 * 2);
+    factor[1] = __shfl_sync(kFullWarp, of_row.inverse, lane / 4 * 2 + 16);
+    ptx::fence_proxy_async();
+    __syncwarp();
+    meet();
+  }
 
   // Values behind the keys in use may be NaN, which a weight of 0 does not hide: they become 0.
   // All consumers come before the first tile of values.
@@ -214,29 +240,44 @@ struct Consumer {
     ptx::fence_proxy_async();
     ptx::bar_sync(kAllConsumers, C.consumers * kWarpgroup);
   }
-  TC_DEVICE float scale_of_scores() const {
+  TC_DEVICE float scale_of_scores(int half) const {
     if (C.options >= kSoftcap) return 1.f;
-    if (C.scaled) return factor < 0 ? 1.f : factor;
-    return sizeof(T) == 1 ? factor * kLn2 : p.scale;
+    if (C.scaled) return factor_of(half) < 0 ? 1.f : factor_of(half);
+    return sizeof(T) == 1 ? factor[0] * kLn2 : p.scale;
   }
-  TC_DEVICE float exp2_factor() const {
-    return sizeof(T) == 1 ? factor : scale_of_scores() * kLog2E;
+  TC_DEVICE float exp2_factor(int half) const {
+    return sizeof(T) == 1 ? factor[0] : scale_of_scores(half) * kLog2E;
+  }
+  TC_DEVICE float factor_of(int half) const { return factor[C.scaled == kByRow ? half : 0]; }
+  // What scores are multiplied by beside what their rows were divided by.
+  TC_DEVICE void take_scale(float scale) {
+    const auto is_factor = [](float x) { return x > 0 && x < kInfinity; };
+    if constexpr (C.scaled == kByRow) {
+      const bool are = is_factor(scale * factor[0]) && is_factor(scale * factor[1]);
+      for (float& x : factor) x *= are ? scale : -1.f;
+    } else {
+      factor[0] = is_factor(scale) ? scale : -1.f;
+    }
   }
   TC_DEVICE float score_scale(const Work<C>& w) const {
     return p.scale * scale_of(p.k_scale, w.head / p.group);
   }
   TC_DEVICE void scale_scores(float scale) {
 #pragma unroll
-    for (int c = 0; c < C.block_n / 2; ++c) score.at[0][0][c] *= scale;
+    for (int c = 0; c < C.block_n / 2; ++c) score.at[0][0][c] *= scale * -factor_of(c / 2 % 2);
   }
   TC_DEVICE void make_logits(const Work<C>& w, int key) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = group * kGroupRows + sums_row<false>(half);
-      to_logits<T, C, C.block_n / 4>(
-          p, w, w.batch, w.head, row,
-          [&](int i) -> float& { return score.at[0][0][i / 2 * 4 + 2 * half + i % 2]; },
-          [&](int i) { return key + i / 2 * 8 + int(threadIdx.x) % 4 * 2 + i % 2; });
+      const auto score_at = [&](int i) -> float& {
+        return score.at[0][0][i / 2 * 4 + 2 * half + i % 2];
+      };
+      if constexpr (C.scaled == kByRow)
+        for (int i = 0; i < C.block_n / 4; ++i) score_at(i) *= factor[half];
+      to_logits<T, C, C.block_n / 4>(p, w, w.batch, w.head, row, score_at, [&](int i) {
+        return key + i / 2 * 8 + int(threadIdx.x) % 4 * 2 + i % 2;
+      });
     }
   }
   // In the tile from `key` on: those in front of a row's first one, or behind its last one.

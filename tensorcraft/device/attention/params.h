@@ -75,13 +75,16 @@ struct Config {
   int takes_turns = 0;  // they start their products one after another
   int out_tile = 0;     // the output leaves from memory of its own, not from that of the queries
   int out = 0;          // of float8 inputs: the output's OutputType; 0: own
-  int scaled = 0;       // 16-bit keys and values are multiplied by k_scale and v_scale
+  int scaled = 0;       // kByHead: 16-bit keys and values are multiplied by k_scale and v_scale;
+                        // kByRow: and queries of bfloat16 become rows of float16 (row_unit.cuh)
   int packed = 0;       // heads of a group whose queries are rows of a tile side by side; 0: one
 };
 
+inline constexpr int kByHead = 1, kByRow = 2;
+
 // The element type of the output.
 template <class T, Config C>
-using Output = Select<C.out == int(OutputType::bfloat16), bf16,
+using Output = Select<C.scaled == kByRow || C.out == int(OutputType::bfloat16), bf16,
                       Select<C.out == int(OutputType::float16), f16,
                              Select<C.out == int(OutputType::float32), float, T>>>;
 

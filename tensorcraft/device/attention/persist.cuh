@@ -19,19 +19,21 @@ TC_DEVICE void produce_all(Producer& producer, const HopperParams& p) {
   producer.finish();
 }
 
-// Blocks that stay. `make_producer`: of what brings queries, keys and values.
+// Blocks that stay. `make_producer`: of what brings queries, keys and values, for each warpgroup of
+// the block that copies.
 template <class T, Config C, class MakeProducer>
-TC_DEVICE void persist(const HopperParams& p, const MakeProducer& make_producer) {
-  static_assert(C.threads == (C.consumers + 1) * kWarpgroup);
+TC_DEVICE void persist(const HopperParams& p, const MakeProducer& make_producer, int writers = 1) {
+  constexpr int producers = C.threads / kWarpgroup - C.consumers;
+  static_assert(producers == 1 || producers == 2);
   auto& ring = dynamic_shared<Ring<T, C>>();
-  ring.start(p, 4 * C.consumers);
+  ring.start(p, 4 * C.consumers, writers);
   const int group = warpgroup_number();
-  if (group == C.consumers) {
-    give_registers<C.consumers>();
-    auto producer = make_producer(ring);
+  if (group >= C.consumers) {
+    give_registers<C.consumers, producers>();
+    auto producer = make_producer(ring, group - C.consumers);
     if (threadIdx.x % kWarpgroup < producer.threads) produce_all<T, C>(producer, p);
   } else {
-    take_registers<C.consumers>();
+    take_registers<C.consumers, producers>();
     Consumer<T, C> consumer(ring, p, group);
     Starts<C>::begin(group);
     for (int number = consumer.begin(); number != kNoWork; number = consumer.begin()) {

@@ -76,9 +76,9 @@ struct alignas(1024) Ring {
   uint32_t claimed;                 // of producers that are several threads
   Barriers<C.stages> keys, values;  // of k and v
 
-  // `readers`: warps that read each tile. Each lane lets go of the queries, and of the work, which
-  // all lanes read.
-  TC_DEVICE void start(const HopperParams& p, int readers) {
+  // `readers`: warps that read each tile, `writers`: threads that say that it has come. Each lane
+  // lets go of the queries, and of the work, which all lanes read.
+  TC_DEVICE void start(const HopperParams& p, int readers, int writers = 1) {
     begin_with_barriers([&] {
       ptx::prefetch_tensormap(&p.q_map);
       if (p.seq_k > 0) {  // else there are no maps
@@ -87,8 +87,8 @@ struct alignas(1024) Ring {
       }
       ptx::mbarrier_init(&q_full, 1);
       ptx::mbarrier_init(&q_empty, uint32_t(readers * kWarpSize));
-      keys.init(readers);
-      values.init(readers);
+      keys.init(readers, writers);
+      values.init(readers, writers);
     });
     __syncthreads();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What kernels share whose blocks have warpgroups that multiply, the consumers, and one that
-// copies.
+// What kernels share whose blocks have warpgroups that multiply, the consumers, and one or two that
+// copy.
 #include "tensorcraft/device/ptx/barrier.cuh"
 #include "tensorcraft/device/ptx/control.cuh"
 #include "tensorcraft/device/warpgroup.h"
@@ -16,14 +16,17 @@ TC_DEVICE int warpgroup_number() {
 // Barriers of a block: one for each consumer, one where all meet, and one for each to take turns.
 inline constexpr int kOneConsumer = 1, kAllConsumers = 4, kTurns = 5;
 
-// Registers of a thread that copies go to those that multiply. Beside one consumer all have enough.
-template <int kConsumers>
+// Registers of a thread that copies go to those that multiply. Beside one consumer and one producer
+// all have enough.
+template <int kConsumers, int kProducers = 1>
 TC_DEVICE void give_registers() {
-  if constexpr (kConsumers > 1) ptx::setmaxnreg_dec<(kConsumers == 2 ? 40 : 32)>();
+  constexpr int kLeast = kProducers == 2 ? 56 : kConsumers == 2 ? 40 : 32;
+  if constexpr (kConsumers + kProducers > 2) ptx::setmaxnreg_dec<kLeast>();
 }
-template <int kConsumers>
+template <int kConsumers, int kProducers = 1>
 TC_DEVICE void take_registers() {
-  if constexpr (kConsumers > 1) ptx::setmaxnreg_inc<(kConsumers == 2 ? 232 : 160)>();
+  constexpr int kMost = kConsumers == 3 ? 160 : kProducers == 1 ? 232 : kConsumers == 2 ? 200 : 240;
+  if constexpr (kConsumers + kProducers > 2) ptx::setmaxnreg_inc<kMost>();
 }
 
 // Whose turn it is: consumer i waits at barrier kTurns + i, where the one before it arrives.

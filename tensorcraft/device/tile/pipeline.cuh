@@ -16,10 +16,10 @@ struct Barriers {
   uint64_t full[stages];   // the bytes of a stage have come
   uint64_t empty[stages];  // no warp reads it any more
 
-  // By one thread; `readers`: arrivals that give a stage back.
-  TC_DEVICE void init(int readers) {
+  // By one thread; `readers`: arrivals that give a stage back, `writers`: that hand it on.
+  TC_DEVICE void init(int readers, int writers = 1) {
     for (int i = 0; i < stages; ++i) {
-      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&full[i], uint32_t(writers));
       ptx::mbarrier_init(&empty[i], uint32_t(readers));
     }
   }

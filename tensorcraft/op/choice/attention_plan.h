@@ -71,16 +71,16 @@ inline double rows_computed(const Params& p, const HopperTile& t) {
 }
 
 // The tile with the fewest rows of those that serve a call, else the first; `n`: keys that it must
-// have, 0: any.
+// have, 0: any; `most`: consumers.
 template <class Tiles>
-const HopperTile* best_tile(const Params& p, const Tiles& tiles, int n = 0) {
+const HopperTile* best_tile(const Params& p, const Tiles& tiles, int n = 0, int most = 3) {
   const HopperTile* best = nullptr;
   const int options = options_of(p), least = options > 0 || is_limited(p) ? options : kOpen;
   const int keys = rows_of_request(p, p.seq_k);
   for (const HopperTile& t : tiles) {
     if (t.head_dim != p.head_dim || keys < t.least_keys) continue;
     if ((t.value_dim ? t.value_dim : t.head_dim) != p.v_dim) continue;
-    if (t.options < least || (n && t.n != n)) continue;
+    if (t.options < least || (n && t.n != n) || t.m > most * kGroupRows) continue;
     if (!best || rows_computed(p, t) < rows_computed(p, *best)) best = &t;
   }
   return best;

@@ -18,7 +18,7 @@ struct Persistent {
   static constexpr bool begins_itself = true;
   template <class T, Config C>
   TC_DEVICE static void run(const HopperParams& p) {
-    persist<T, C>(p, [&](Ring<T, C>& ring) { return Producer<T, C>(ring, p); });
+    persist<T, C>(p, [&](Ring<T, C>& ring, int) { return Producer<T, C>(ring, p); });
   }
 };
 

@@ -93,8 +93,8 @@ struct HopperParams {
   Params pages;
 };
 
-// The tiles of a Config, as attention has them.
-TC_HOST_DEVICE constexpr attention_tiles::Config tile_config(const Config& c) {
+// The tiles of a Config, as attention has them; `by_row`: of queries of bfloat16 beside codes.
+TC_HOST_DEVICE constexpr attention_tiles::Config tile_config(const Config& c, bool by_row = false) {
   return {.head_dim = c.head_dim,
           .block_m = c.block_m,
           .block_n = c.block_n,
@@ -105,14 +105,19 @@ TC_HOST_DEVICE constexpr attention_tiles::Config tile_config(const Config& c) {
           .consumers = c.block_m / kGroupRows,
           .takes_turns = c.takes_turns,
           .out_tile = c.out_tile,
-          .scaled = c.scaled,
+          .scaled = by_row ? attention_tiles::kByRow : c.scaled,
           .packed = c.packed};
 }
 
+// The warpgroups of persistent that copy: one, or of codes one for keys and one for values.
+TC_HOST_DEVICE constexpr int producers_of(const Config& c) {
+  return c.threads / kWarpgroup - c.block_m / kGroupRows;
+}
 // Bytes of dynamic shared memory of persistent: the ring, and if the cache has codes of 8 bits two
-// tiles of them and a barrier for each.
+// tiles of them for each of those warpgroups, a barrier for each tile and the work.
 TC_HOST_DEVICE constexpr int staged_bytes(const Config& c) {
-  return round_up(2 * c.block_n * c.head_dim + 16, 1024);
+  return round_up(
+      producers_of(c) * (2 * (c.block_n * c.head_dim + 8) + attention_tiles::kWorkBytes), 1024);
 }
 TC_HOST_DEVICE constexpr int persistent_shared_bytes(const Config& c, int code_bytes) {
   return attention_tiles::ring_shared_bytes(tile_config(c)) +

@@ -175,12 +175,16 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
   const int packed = packed_heads(p);
   attention_tiles::Params of_rows = a;
   of_rows.seq_q *= packed;
-  const attention_tiles::HopperTile* tile =
-      attention_tiles::best_tile(of_rows, attention_tiles::kHopperTiles, keys_of_tile(p.head_dim));
+  const bool has_codes = given.code_bytes == 1;
+  const attention_tiles::HopperTile* tile = attention_tiles::best_tile(
+      of_rows, attention_tiles::kHopperTiles, keys_of_tile(p.head_dim), has_codes ? 2 : 3);
   if (!tile)
     return op::refuse(
         "head_dim must be 32, 64, 96, 128 or 256, also that of values, or 192 with 128");
-  const Config config{.threads = tile->m * 2 + 128,
+  // Keys and values of codes have a warpgroup each, if registers reach for both, and their tiles
+  // the memory of the output.
+  const bool has_two = has_codes && p.head_dim <= 128 && p.softcap == 0;
+  const Config config{.threads = tile->m * 2 + kWarpgroup * (has_two ? 2 : 1),
                       .head_dim = tile->head_dim,
                       .value_dim = p.v_dim,
                       .has_softcap = p.softcap > 0,
@@ -188,7 +192,7 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
                       .block_m = tile->m,
                       .block_n = tile->n,
                       .takes_turns = tile->takes_turns,
-                      .out_tile = tile->out_tile,
+                      .out_tile = has_two ? 0 : tile->out_tile,
                       .scaled = p.k.scale || p.v.scale,
                       .packed = packed,
                       .box_rows = std::gcd(p.block_size, tile->n)};
