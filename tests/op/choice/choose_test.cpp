@@ -11,9 +11,9 @@ namespace {
 
 using test::expect_error;
 
-class Choose : public test::L2NormalizeCall {};
+class VariantByName : public test::L2NormalizeCall {};
 
-TEST_F(Choose, RunsTheVariantThatIsNamed) {
+TEST_F(VariantByName, RunsTheVariantThatIsNamed) {
   const float given[] = {3, 4};
   x_.copy_from_host(given, sizeof given);
   for (const char* variant : {"", "cpu", "reference"}) {
@@ -23,14 +23,14 @@ TEST_F(Choose, RunsTheVariantThatIsNamed) {
   }
 }
 
-TEST_F(Choose, AnUnknownVariantListsThemAll) {
+TEST_F(VariantByName, AnUnknownVariantListsThemAll) {
   expect_error(
       ErrorKind::value, [&] { run(out_, x_, "blok"); },
       "l2_normalize: no variant is named \"blok\"; there are in_registers, cluster, block, naive, "
       "cpu, reference; did you mean block?");
 }
 
-TEST_F(Choose, AVariantOfAnotherDeviceSaysSo) {
+TEST_F(VariantByName, AVariantOfAnotherDeviceSaysSo) {
   expect_error(
       ErrorKind::unsupported, [&] { run(out_, x_, "block"); },
       "l2_normalize: variant block does not accept this problem\n"
