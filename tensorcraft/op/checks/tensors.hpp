@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-// What is checked of the tensors of every call.
+// Checks of the tensors of every call.
 namespace tensorcraft::op {
 
 // The tensors of one call with their names, without the heap.

@@ -63,7 +63,8 @@ TEST(LaunchPlan, BringsAZeroedWorkspaceAndCounterAndLeavesThePlanAsItWas) {
 }
 
 TEST(LaunchPlan, RunsOnTheStreamThatIsGiven) {
-  EXPECT_EQ(resolve_stream(StreamRef(), Device::cpu()), StreamRef());
+  const StreamRef given = StreamRef::default_stream(3);
+  EXPECT_EQ(resolve_stream(given, Device::cuda(3)).device(), 3);
   EXPECT_EQ(resolve_stream(std::nullopt, Device::cpu()), StreamRef());
 }
 

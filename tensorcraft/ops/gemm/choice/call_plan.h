@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-// What choices know of a call: its matrices as lines of memory, how wide accesses to them are, what
+// A call as choices see it: its matrices as lines of memory, how wide accesses to them are, what
 // a Config takes from the call, and why operands are refused; host only.
 namespace tensorcraft::kernel::gemm {
 
