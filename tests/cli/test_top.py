@@ -11,7 +11,7 @@ PROGRAM = """
 import sys
 import tensorcraft as tc
 x = tc.zeros(1 << 20, dtype=tc.float32, device="cpu")
-gone = tc.zeros(1 << 20, dtype=tc.float32, device="cpu")
+gone = tc.zeros(1 << 21, dtype=tc.float32, device="cpu")
 del gone
 pool = tc.MemoryPool(1 << 20, "cpu")
 block = pool.allocate(1 << 19)
@@ -19,7 +19,7 @@ pool.free(pool.allocate(1 << 18))
 s = tc.Scheduler("cpu")
 s.submit(int).result(30)
 engine = tc.TransferEngine("cpu")
-engine.to(x, "cpu").result(30)
+copied = engine.to(x, "cpu").result(30)  # it stays: whenever the process tells, as much is used
 print("ready", flush=True)
 sys.stdin.read()
 s.close()
