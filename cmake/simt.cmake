@@ -67,7 +67,7 @@ function(tensorcraft_write_instances held cases)
   set(${cases} ${case_paths} PARENT_SCOPE)
 endfunction()
 
-# What a target needs that holds kernels for the emulator and nothing else: an object library of
+# Settings of a target that holds kernels for the emulator and nothing else: an object library of
 # the instances, or of a test's kernels.
 function(tensorcraft_simt_kernels target)  # [asan | race]
   set(kind "${ARGN}")

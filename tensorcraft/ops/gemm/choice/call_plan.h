@@ -18,7 +18,7 @@ namespace tensorcraft::kernel::gemm {
 using Start = op::Start<Config>;
 using Choice = op::Choice<Config>;
 
-// What the call says besides Params.
+// Facts of the call besides Params.
 struct Given {
   int operand_bytes, result_bytes;  // of an element
   int64_t batch = 1;                // entries, which may outnumber the 32 bits of batch_shape
@@ -130,13 +130,13 @@ inline int vector_of(const Lines& x, int most) {
   return v;
 }
 
-// The same of B. If its lines are rows, the right half has to begin as the left one does.
+// That vector of B. If its lines are rows, the right half has to begin as the left one does.
 inline int b_vector_of(const Params& p, const Given& given, int most) {
   Lines b = b_lines(p, given);
   if (given.gated && b.layout == Layout::row_major) b.length = p.n;
   return vector_of(b, most);
 }
-// Of C, of bias and of scales by column: all that a row of D is finished with.
+// The vector of C, of bias and of scales by column: all that a row of D is finished with.
 inline int c_vector_of(const Params& p, const Given& given) {
   constexpr int kMost = 4;
   const auto is_whole = [&](const void* data, int64_t stride, int bytes) {
@@ -149,7 +149,7 @@ inline int c_vector_of(const Params& p, const Given& given) {
       vector_of(lines_of(p, p.c, p.m, p.n, given.result_bytes, Layout::row_major), kMost) < kMost)
     return 1;
   if (by_column && !is_whole(p.bias, p.bias_stride, given.bias_bytes())) return 1;
-  // Those of groups may begin anywhere.
+  // Scales of groups may begin anywhere.
   return scales && (given.grouped || !is_whole(p.b_scale, p.b_scale_stride, 4)) ? 1 : kMost;
 }
 
@@ -173,7 +173,7 @@ inline int64_t num_tiles(const Params& p, const Given& given, int block_m, int b
   return tiles > double(op::kMaxBlocks) ? op::kMaxBlocks + 1 : int64_t(tiles);
 }
 
-// What time(params, given) is of a call. With batch_invariant neither m nor batch may choose: then
+// The time(params, given) of a call. With batch_invariant neither m nor batch may choose: then
 // it is the geometric mean of one entry with few, more and many rows.
 template <class Time>
 double weighed(const Params& p, const Given& given, const Time& time) {
@@ -210,7 +210,7 @@ inline Config for_call(const Params& p, const Given& given, Config c) {
   return c;
 }
 
-// The same of the product of the transposed matrices, whose A is the transpose of B.
+// The Config of the product of the transposed matrices, whose A is the transpose of B.
 constexpr Layout transposed(Layout layout) {
   return layout == Layout::row_major ? Layout::column_major : Layout::row_major;
 }
@@ -233,14 +233,14 @@ inline Choice choice(std::string_view refusal, const Start& start, std::string_v
   return {start, later};
 }
 
-// What the rungs without tensor cores but naive say of a gated product.
+// The refusal of a gated product by rungs without tensor cores, but naive.
 inline constexpr std::string_view kGatesNothing = "does not gate; naive does, and tensor cores do";
 
-// What the rungs without 8-bit operands say of them.
+// The refusal of 8-bit operands by rungs that have none.
 inline constexpr std::string_view kTakesNoBytes =
     "takes no 8-bit operands; naive does, and along k swizzled and wgmma do";
 
-// What rungs say that few rows alone should have.
+// The refusal by rungs that few rows alone should have.
 inline constexpr std::string_view kNotInvariant = "batch_invariant: it sums in an order of its own";
 
 inline std::string_view unit_stride_refusal(const Params& p, const Given& given) {
