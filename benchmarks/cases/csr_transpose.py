@@ -61,7 +61,7 @@ def rows(repeats: int) -> list[Row]:
     for case in CASES:
         of = matrix(*case)
         nbytes = 2 * (len(of[0]) * 8 + case[0] * 4)  # read and written
-        for name, figures in in_turn(candidates(of, case[0], case[1]), SETS, repeats, graph=False).items():
+        for name, figures in in_turn(candidates(of, case[0], case[1]), SETS, repeats).items():
             row = {"rows": case[0], "columns": case[1], "stored": len(of[0]), "lengths": case[3], "by": name}
             found.append(row | {"us": figures["median_us"], "GB/s": nbytes / figures["median_us"] / 1e3})
     return found

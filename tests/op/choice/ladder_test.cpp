@@ -7,6 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+
 namespace tensorcraft::op {
 namespace {
 
@@ -63,6 +66,36 @@ TEST(Choose, TakesTheBestNamedVariantOfEachArchitecture) {
   expect_error(
       ErrorKind::unsupported, [&] { choose_rung(kToy, {}, ampere, "warpgroup"); },
       "toy: variant warpgroup does not accept this problem\n  warpgroup: needs sm_90");
+}
+
+// Rungs whose starts have as many blocks, or bytes of shared memory, as the call has elements.
+constexpr Rung<ToyParams, NoOptions, ToyConfig> kSizedRungs[] = {
+    {.name = "shared",
+     .file = "1.cuh",
+     .choose = [](const ToyParams& p, const NoOptions&, const Gpu&) -> Choice<ToyConfig> {
+       return Start<ToyConfig>{.blocks = 1,
+                               .shared_bytes = int(std::min<int64_t>(p.size, 1 << 30))};
+     }},
+    {.name = "blocks",
+     .file = "0.cuh",
+     .choose = [](const ToyParams& p, const NoOptions&, const Gpu&) -> Choice<ToyConfig> {
+       return Start<ToyConfig>{.blocks = p.size};
+     }}};
+const Definition<Nothing, NoOptions> kSized{
+    .name = "sized", .ladder = make_ladder<toy_call, kSizedRungs>("sized", kToyFields)};
+
+TEST(Choose, RefusesAStartThatTheDeviceHasNoRoomFor) {
+  const DeviceInfo hopper = device_info_of_arch("sm_90");
+  const int64_t room = int64_t(hopper.shared_bytes_per_block);
+  ASSERT_GT(room, 0);
+  EXPECT_EQ(choose_rung(kSized, {.size = room}, hopper, {}).variant, "shared");
+  EXPECT_EQ(choose_rung(kSized, {.size = room + 1}, hopper, {}).variant, "blocks");
+  EXPECT_EQ(choose_rung(kSized, {.size = kMaxBlocks}, hopper, {}).variant, "blocks");
+  expect_error(
+      ErrorKind::unsupported, [&] { choose_rung(kSized, {.size = kMaxBlocks + 1}, hopper, {}); },
+      "sized: no variant accepts this problem\n"
+      "  shared: needs more shared memory than a block has\n"
+      "  blocks: needs more blocks than a grid has");
 }
 
 TEST(Choose, LeavesACallToALaterRungThatIsBetterUnlessOneIsNamed) {
