@@ -39,11 +39,11 @@ class AttentionPart {
 
   // rows: how many there are. row_of(r): address of row r's query, null if there is none.
   template <class RowOf>
-  TC_DEVICE AttentionPart(Shared& shared, int rows, const RowOf& row_of)
-      : shared_(shared), has_upper_(S.row_tiles > 1 || rows > 8) {
+  TC_DEVICE AttentionPart(Shared& shared, int rows, const RowOf& row_of, const RowLengths& lengths)
+      : shared_(shared), has_upper_(S.row_tiles > 1 || rows > 8), lengths_(lengths) {
     static_assert(sizeof(Shared) <= part_shared_bytes(S, sizeof(Code)));
     static_assert(S.stages >= 2, "values arrive while others are read");
-    copy_queries<T, S>(shared.query, row_of);
+    copy_queries<T, S>(shared.query, row_of, head_dim());
     ptx::cp_async_commit_group();
     reset();
   }
@@ -143,6 +143,7 @@ class AttentionPart {
 #pragma unroll
             for (int i = 0; i < kNeighbours; i += kGiven) {
               // Column n of step i of a block is value kNeighbours n + i of it.
+              if (column(y, 2 * (lane() % 4) + e) + i >= value_dim()) continue;
               float x[kGiven];
               for (int n = 0; n < kGiven; ++n) x[n] = out_[tile][y][i + n][2 * half + e] * factor;
               store(column(y, 2 * (lane() % 4) + e) + i, x);
@@ -174,6 +175,8 @@ class AttentionPart {
     if constexpr (kHasScale) return value_scale_;
     return 1;
   }
+  TC_DEVICE int head_dim() const { return S.is_padded ? lengths_.head_dim : S.head_dim; }
+  TC_DEVICE int value_dim() const { return S.is_padded ? lengths_.value_dim : S.value_dim; }
   // The first of the warp's 16 keys of a tile.
   TC_DEVICE int step_of(int tile) const { return first_ + tile * S.keys() + warp() * kStepKeys; }
 
@@ -207,7 +210,8 @@ class AttentionPart {
     if (is_readable) {
       PartStage<Code, S>& stage = shared_.stages[tile % S.stages];
       const StepKeys step{warp() * kStepKeys, step_of(tile), {begin_, end_}};
-      copy_rows(stage.keys, step, keys.keys + place.keys, keys.key_row, &stage.keys.key_pattern);
+      copy_rows(stage.keys, step, keys.keys + place.keys, keys.key_row, &stage.keys.key_pattern,
+                head_dim());
       if constexpr (S.has_key_scales) {
         if (keys.key_scales)
           copy_numbers(stage.scales, step, keys.key_scales + place.key_scales, keys.key_scale_row);
@@ -224,7 +228,7 @@ class AttentionPart {
       const bool is_readable = of_values_ != kUnreadable;  // else none is a key
       const StepKeys step{warp() * kStepKeys, is_readable ? step_of(tile) : end_, {begin_, end_}};
       copy_rows(values, step, keys.values + (is_readable ? of_values_ : 0), keys.value_row,
-                &values.value_pattern);
+                &values.value_pattern, value_dim());
     }
     ptx::cp_async_commit_group();
   }
@@ -372,6 +376,7 @@ class AttentionPart {
 
   Shared& shared_;
   const bool has_upper_;  // rows 8 on
+  const RowLengths lengths_;
   bool has_queries_ = false;
   int begin_ = 0, end_ = 0, first_ = 0;  // of the call of add(); first_: of its first tile
   StepPlace answers_{kUnreadable, 0};    // of look_up(), of tile t in lane t % 32

@@ -79,9 +79,16 @@ struct PartShape {
   int value_dim;      // of this block, a multiple of 64
   bool has_softcap;
   bool has_key_scales = false;  // codes are multiplied by numbers that differ by key
+  bool is_padded = false;       // rows in memory are shorter: RowLengths
   int blocks = 0;  // of the plan alone: a multiprocessor of sm_90 has registers and memory for them
   TC_HOST_DEVICE constexpr int rows() const { return kTileRows * row_tiles; }
   TC_HOST_DEVICE constexpr int keys() const { return kStepKeys * warps; }
+};
+
+// How long rows of keys, and those of a block's values from its slice on, are in memory: multiples
+// of 16 bytes.
+struct RowLengths {
+  int head_dim, value_dim;
 };
 
 // Bytes of shared memory: the queries, what the warps find of a row, the weights of a tile, and the
@@ -93,6 +100,12 @@ TC_HOST_DEVICE constexpr int part_shared_bytes(const PartShape& s, int code_byte
   return s.rows() * s.head_dim * 2 + found + weights + s.stages * stage;
 }
 
+// The values of a block: a divisor of all, or the shortest slice that covers them.
+TC_HOST_DEVICE constexpr int padded_slice(int v_dim) {
+  if (v_dim % 64 == 0) return v_dim % 256 == 0 ? 256 : v_dim % 128 == 0 ? 128 : 64;
+  return v_dim < 64 ? 64 : v_dim < 128 ? 128 : 256;
+}
+
 // The shape for a call whose requests have `rows` rows for a head of keys: as many stages as leave
 // room for `blocks`, and fewer warps if two stages do not, or a GPU has not the memory. Codes keep
 // a warp busy with conversions, so that more of them are needed. 64 rows of long keys would leave
@@ -100,17 +113,19 @@ TC_HOST_DEVICE constexpr int part_shared_bytes(const PartShape& s, int code_byte
 TC_HOST_DEVICE constexpr PartShape part_shape(int64_t rows, int head_dim, int v_dim, int code_bytes,
                                               bool has_softcap, bool has_key_scales,
                                               int64_t shared_bytes_per_block) {
-  const int value_dim = v_dim % 256 == 0 ? 256 : v_dim % 128 == 0 ? 128 : 64;
+  const bool is_padded = head_dim % 32 != 0 || v_dim % 64 != 0;
+  const int value_dim = padded_slice(v_dim);
   const bool is_wide = value_dim == 256;  // its sums fill the registers
   PartShape s{.row_tiles = rows <= kTileRows || is_wide              ? 1
                            : rows <= 2 * kTileRows || head_dim > 128 ? 2
                                                                      : 4,
               .warps = 4,
               .stages = 6,
-              .head_dim = head_dim,
+              .head_dim = round_up(head_dim, 32),
               .value_dim = value_dim,
               .has_softcap = has_softcap,
               .has_key_scales = has_key_scales,
+              .is_padded = is_padded,
               .blocks = is_wide ? 3 : 2};
   const auto exceeds = [&](int64_t bytes) { return part_shared_bytes(s, code_bytes) > bytes; };
   if (code_bytes == 1 && s.row_tiles == 1 && !is_wide) s.blocks = 4;
@@ -137,7 +152,8 @@ struct PartSplit {
 TC_HOST_DEVICE constexpr PartSplit part_split(const PartShape& shape, int64_t lines, int64_t rows,
                                               int64_t keys, int v_dim, int code_bytes,
                                               int num_sms) {
-  const int64_t of_run = lines * div_ceil(rows, int64_t(shape.rows())) * (v_dim / shape.value_dim);
+  const int64_t of_run =
+      lines * div_ceil(rows, int64_t(shape.rows())) * div_ceil(v_dim, shape.value_dim);
   const int64_t slots = int64_t(num_sms) * shape.blocks;
   const int64_t parts = div_ceil(keys, int64_t(part_keys(int(keys))));  // of the longest request
   const bool waits = shape.row_tiles == 1 && code_bytes == 2;

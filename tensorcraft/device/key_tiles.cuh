@@ -112,10 +112,11 @@ TC_DEVICE void take_scales(PartScores<S>& scores, const Keys& keys,
     }
 }
 
-// Starts a warp's copies of 16 rows, `row_stride` elements apart. Those that are no keys become 0.
+// Starts a warp's copies of 16 rows, `row_stride` elements apart. Those that are no keys become 0,
+// and so does what lies behind `length` elements.
 template <class Code, int kRows, int kDim, class Pattern>
 TC_DEVICE void copy_rows(KeyTile<Code, kRows, kDim>& tile, const StepKeys& step, const Code* from,
-                         int64_t row_stride, const Pattern& pattern) {
+                         int64_t row_stride, const Pattern& pattern, int length = kDim) {
   using Tile = KeyTile<Code, kRows, kDim>;
   constexpr int kOfLane = kStepKeys * Tile::kChunks / kWarpSize;
   static_assert(kStepKeys * Tile::kChunks % kWarpSize == 0);
@@ -124,7 +125,8 @@ TC_DEVICE void copy_rows(KeyTile<Code, kRows, kDim>& tile, const StepKeys& step,
     const int i = x * kWarpSize + lane, row = i / Tile::kChunks;
     const int element = i % Tile::kChunks * Tile::kOfChunk;
     Code* const to = const_cast<Code*>(tile.at(step.row + row, element, pattern(row)));
-    ptx::cp_async_cg_16(to, source + element, is_key ? 16 : 0);
+    const bool is_there = is_key && element < length;
+    ptx::cp_async_cg_16(to, source + element, is_there ? 16 : 0);
   };
   const auto row_of = [&](int x) { return (x * kWarpSize + lane) / Tile::kChunks; };
   if (step.are_all()) {

@@ -8,20 +8,22 @@
 // registers of mma's A: lane l has elements of rows l / 4 and l / 4 + 8 of each 16.
 namespace tensorcraft {
 
-// Starts the block's copies. row_of(r): address of row r's query, null if there is none.
+// Starts the block's copies. row_of(r): address of row r's query, null if there is none. Behind
+// `length` elements it is 0.
 template <class T, PartShape S, class RowOf>
-TC_DEVICE void copy_queries(QueryRows<S>& rows, const RowOf& row_of) {
+TC_DEVICE void copy_queries(QueryRows<S>& rows, const RowOf& row_of, int length = S.head_dim) {
   const int lane = int(threadIdx.x % kWarpSize), warp = int(threadIdx.x / kWarpSize);
   for (int tile = 0; tile < S.row_tiles; ++tile) {
     const int row = kTileRows * tile + lane / 4;
     const T* const query[2] = {row_of(row), row_of(row + 8)};
     for (int step = warp; step < S.head_dim / 16; step += S.warps) {
       const int at = 32 * (step / 2) + 8 * (lane % 4) + 4 * (step % 2);
-      for (int half = 0; half < 2; ++half)
+      for (int half = 0; half < 2; ++half) {
+        const bool is_there = query[half] && at < length;
         for (int pair = 0; pair < 2; ++pair)
           ptx::cp_async_ca_4(&rows[tile][step][lane][2 * pair + half],
-                             query[half] ? query[half] + at + 2 * pair : nullptr,
-                             query[half] ? 4 : 0);
+                             is_there ? query[half] + at + 2 * pair : nullptr, is_there ? 4 : 0);
+      }
     }
   }
 }

@@ -34,6 +34,7 @@ struct alignas(16) SplitRows {  // a host compiler fills it in pieces of 16 byte
   int64_t q_head;               // elements between heads
   int64_t row_row, row_head;    // rows of results between queries and between heads
   int group, queries, keys;
+  int head_dim;
   Window window;
 
   TC_DEVICE int count() const { return group * queries; }
@@ -122,7 +123,8 @@ TC_DEVICE void split_keys(const SplitRows<T>& rows, int first, int run, int slic
     if (has_sum && result.lse) *result.lse = sum.lse();
     return {.out = result.out + slice, .weight = weight, .factor = sum.factor()};
   };
-  Part work(dynamic_shared<typename Part::Shared>(), count - first, query);
+  Part work(dynamic_shared<typename Part::Shared>(), count - first, query,
+            {rows.head_dim, parts.values - slice});
   int part = begin / keys_of_part, end_of_part = (part + 1) * keys_of_part;
   work.add(make_keys(), begin, end, seen, logits, [&](int added) {
     if (added < end_of_part && added < end) return;

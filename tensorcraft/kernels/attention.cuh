@@ -6,9 +6,10 @@
 #include "tensorcraft/ops/attention/01_tiled.cuh"
 #include "tensorcraft/ops/attention/02_tensor_core.cuh"
 
-// Attention. Compiled for f16 and bf16: tensor_core for head_dim 32, 64 and 128 (4 kernels), and
-// for windows, sinks and ragged batches with 64 and 128 (3); for float: tiled for the same
-// head_dims (3); for each: naive, which takes every other head_dim, alignment, scale and option.
+// Attention. Compiled for f16 and bf16: tensor_core for head_dims that fill up to 32, 64 and 128
+// (4 kernels), and for windows, sinks and ragged batches with 64 and 128 (3); for float: tiled for
+// the same head_dims (3); for each: naive, which takes all other head_dims, alignments, scales and
+// options.
 namespace tensorcraft::kernels {
 namespace detail::attention {
 

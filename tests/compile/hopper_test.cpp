@@ -196,7 +196,8 @@ TEST(AttentionRungs, CompileForHopperWithTheirProductsInFlight) {
       for (const bool causal : {false, true})
         compile_attention(head_dim, rows, {std::monostate(), causal}, compiled);
   for (const int64_t rows : {64, 8192})
-    compile_attention(192, rows, {std::monostate(), true}, compiled, 128);
+    for (const int64_t value_dim : {128, 192})
+      compile_attention(192, rows, {std::monostate(), true}, compiled, value_dim);
   EXPECT_GT(compiled.size(), 15u);
 }
 
@@ -224,8 +225,10 @@ TEST(AttentionRungs, CompileForHopperWithEveryLevelOfOptions) {
     compile_attention(head_dim, 8192, {none, false, none, window, softcap}, compiled);
     compile_attention(head_dim, 8192, {none, false, none, window, softcap, none, mask}, compiled);
   }
-  compile_attention(192, 8192, {none, false, none, window, softcap, none, mask}, compiled, 128);
-  EXPECT_EQ(compiled.size(), 32u);
+  for (const int64_t value_dim : {128, 192})
+    compile_attention(192, 8192, {none, false, none, window, softcap, none, mask}, compiled,
+                      value_dim);
+  EXPECT_EQ(compiled.size(), 34u);
 }
 
 TEST(CopyBox, CompilesForEveryRank) {

@@ -90,7 +90,7 @@ void note(std::map<std::string, int>& ran, const Place& place, bool did) {
 // each value must be where its weight is. Behind the lengths lie NaNs.
 TEST(AttentionOfFloat8, AQueryFindsTheValueOfItsKey) {
   std::map<std::string, int> ran;
-  for (const int64_t d : {64, 128, 256})
+  for (const int64_t d : {64, 96, 128, 256})
     for (const int64_t queries : {40, 100})
       for (const int32_t length : {1, 64, 127, 129, 300}) {
         const int64_t keys = 301;
@@ -126,7 +126,7 @@ TEST(AttentionOfFloat8, AQueryFindsTheValueOfItsKey) {
 // of sums of a tile in 14 bits.
 TEST(AttentionOfFloat8, EqualScoresGiveTheMeanOfTheValuesThatAreSeen) {
   const int64_t queries = 100, keys = 260;
-  for (const int64_t d : {64, 128, 256}) {
+  for (const int64_t d : {48, 64, 96, 128, 256}) {
     Call c{codes({1, 4, queries, d}, 1), codes({1, 2, keys, d}, 2), codes({1, 2, keys, d}, 3)};
     std::fill_n(c.q.data_as<e4m3>(), c.q.size(), e4m3::from_bits(0));
     c.v_scale = floats({0.5f, 3});
@@ -272,14 +272,14 @@ TEST(AttentionOfFloat8, EachRungSaysWhatItDoesNotTake) {
   const std::string softcap = "takes neither softcap nor a mask with float8";
   EXPECT_EQ(refusal(explain(128, {{"softcap", 5.0}}), "persistent"), softcap);
   EXPECT_EQ(refusal(explain(128, {{"mask", mask}}), "wgmma"), softcap);
-  EXPECT_EQ(refusal(explain(96, {}), "warp_specialized"),
-            "head_dim of float8 must be 64, 128 or 256, also that of v");
+  EXPECT_EQ(refusal(explain(272, {}), "warp_specialized"),
+            "head_dim, also that of v, must be at most 256");
   EXPECT_EQ(refusal(explain(128, {}, DType::float32), "persistent"),
             "writes float16 or bfloat16 of float8");
   EXPECT_EQ(refusal(explain(128, {}), "tensor_core"), "needs float16 or bfloat16");
   EXPECT_EQ(refusal(explain(128, {}), "tiled"), "takes no float8");
   EXPECT_EQ(refusal(explain(128, {}, DType::bfloat16, "sm_80"), "persistent"), "needs sm_90");
-  for (const auto& e : {explain(128, {{"softcap", 5.0}}), explain(96, {}),
+  for (const auto& e : {explain(128, {{"softcap", 5.0}}), explain(272, {}),
                         explain(128, {}, DType::bfloat16, "sm_80")})
     EXPECT_EQ(e.variant, "naive");
   EXPECT_EQ(explain(128, {{"window", Dims{100, 0}}}).variant, "persistent");

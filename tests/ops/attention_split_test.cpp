@@ -20,6 +20,9 @@ TEST(AttentionOfFewQueries, FewQueriesAreDividedOverTheKeys) {
                          {2, 16, 513, 64, 64},
                          {5, 7, 300, 128, 128},
                          {4, 2, 600, 192, 128},
+                         {4, 3, 300, 80, 80},
+                         {2, 2, 200, 40, 136},
+                         {3, 1, 600, 160, 8},
                          {2, 3, 257, 512, 512}})
     for (const bool has_window : {false, true}) {
       Call c{normal_tensor({2, s.heads, s.queries, s.dim}, DType::float32, 1),
@@ -95,7 +98,7 @@ TEST(AttentionOfFewQueries, TakesAtMost16AndSaysWhyItDeclines) {
       EXPECT_EQ(c.plan->workspace_bytes, 4 * 8 * 16 * parts * (64 + 2) * 4);
     }
   EXPECT_EQ(refusal(explain(17, 64, {})), "needs a batch of requests with at most 16 queries each");
-  EXPECT_EQ(refusal(explain(8, 32, {})), "head_dim must be a multiple of 32, that of v one of 64");
+  EXPECT_EQ(refusal(explain(8, 60, {})), "head_dim, also that of v, must be a multiple of 8");
   const op::Value none,
       mask = TensorView(reinterpret_cast<void*>(uintptr_t(1) << 50), DType::float32, {900});
   EXPECT_EQ(refusal(explain(8, 64, {none, none, none, none, none, none, mask})), "takes no mask");

@@ -419,19 +419,22 @@ TEST(Attention, EachGpuRowSaysWhyItDeclines) {
   for (const char* variant : {"persistent", "warp_specialized", "wgmma"}) {
     EXPECT_EQ(reason(explain_on_gpu(DType::float32, 8, 64, 1), variant),
               "needs float16, bfloat16 or float8_e4m3fn");
-    EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 80, 1), variant),
-              "head_dim must be 32, 64, 96, 128 or 256, also that of v, or 192 with 128");
+    EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 264, 1), variant),
+              "head_dim, also that of v, must be at most 256");
     EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 64, -1), variant), "scale must be positive");
   }
   EXPECT_EQ(explain_on_gpu(DType::bfloat16, 16, 64, 1).variant, "split_kv");
   EXPECT_EQ(explain_on_gpu(DType::float32, 256, 32, 1).variant, "tiled");
-  EXPECT_EQ(explain_on_gpu(DType::float16, 256, 80, 1).variant, "naive");
+  for (const int64_t head_dim : {8, 40, 72, 80, 112, 160, 200})
+    EXPECT_EQ(explain_on_gpu(DType::float16, 2048, head_dim, 1).variant, "persistent") << head_dim;
+  for (const int64_t head_dim : {264, 320, 512})
+    EXPECT_EQ(explain_on_gpu(DType::float16, 2048, head_dim, 1).variant, "tensor_core") << head_dim;
+  for (const int64_t head_dim : {33, 80, 512})
+    EXPECT_EQ(explain_on_gpu(DType::float32, 2048, head_dim, 1).variant, "tiled") << head_dim;
   EXPECT_EQ(reason(explain_on_gpu(DType::float32, 8, 64, 1), "tensor_core"),
             "needs float16 or bfloat16");
-  EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 80, 1), "tensor_core"),
-            "head_dim must be 32, 64, 96, 128, 192 or 256, also that of v");
-  EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 80, 1), "tiled"),
-            "head_dim must be 32, 64, 96, 128 or 256");
+  EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 84, 1), "tensor_core"),
+            "head_dim, also that of v, must be a multiple of 8");
   EXPECT_EQ(reason(explain_on_gpu(DType::float16, 8, 64, 0), "tensor_core"),
             "scale must be positive");
 }

@@ -339,6 +339,7 @@ struct Consumer {
                (w.first + query_of(group * kGroupRows)) * p.out_strides.row;
     for (int i = threadIdx.x % kWarpgroup; i < rows * chunks; i += kWarpgroup) {
       const int row = i / chunks, chunk = i % chunks;
+      if (chunk * kVectorSize<Out> >= p.v_dim) continue;
       const int64_t at = query_of(row) * p.out_strides.row + row % kPacked * p.out_strides.head;
       *reinterpret_cast<Vec4<uint32_t>*>(out + at + chunk * kVectorSize<Out>) =
           *reinterpret_cast<const Vec4<uint32_t>*>(

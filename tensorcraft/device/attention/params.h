@@ -78,6 +78,7 @@ struct Config {
   int scaled = 0;       // kByHead: 16-bit keys and values are multiplied by k_scale and v_scale;
                         // kByRow: and queries of bfloat16 become rows of float16 (row_unit.cuh)
   int packed = 0;       // heads of a group whose queries are rows of a tile side by side; 0: one
+  int padded = 0;       // split_kv: rows in memory are shorter than those of tiles
 };
 
 inline constexpr int kByHead = 1, kByRow = 2;

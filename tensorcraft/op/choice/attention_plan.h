@@ -30,8 +30,9 @@ inline int rows_of_request(const Params& p, int rows) {
 }
 
 // A multiprocessor of an H100 has 227 KiB for the queries, two or more tiles of keys and of values,
-// and perhaps the output; scores, weights and output are in the registers of m / 64 consumers. The
-// last tile of 256 is for pages alone, whose tiles of one head_dim have equally many keys.
+// and perhaps the output; scores, weights and output are in the registers of m / 64 consumers.
+// Shorter rows are filled up with zeros by the copy engine. The last tiles of 256, and those of 192
+// with 64 keys, are for pages alone, whose tiles of one head_dim have equally many keys.
 struct HopperTile {
   int head_dim;
   int options;  // the most that it serves
@@ -40,6 +41,8 @@ struct HopperTile {
   int stages, takes_turns, out_tile;
   int value_dim = 0;  // the head_dim of v; 0: that of q
 };
+constexpr int values_of(const HopperTile& t) { return t.value_dim ? t.value_dim : t.head_dim; }
+
 inline constexpr HopperTile kHopperTiles[] = {
     {32, kMasks, 0, 192, 128, 2, 1, 1},      {32, kMasks, 0, 128, 128, 2, 1, 1},
     {32, kMasks, 0, 64, 128, 2, 0, 1},       {64, kMasks, 0, 192, 128, 2, 1, 1},
@@ -49,7 +52,9 @@ inline constexpr HopperTile kHopperTiles[] = {
     {128, kMasks, 0, 64, 128, 2, 0, 1},      {256, 0, 0, 128, 80, 2, 1, 0},
     {256, kRanges, 0, 128, 64, 2, 1, 0},     {256, kMasks, 0, 64, 80, 2, 0, 1},
     {256, kMasks, 0, 64, 64, 2, 0, 1},       {192, kMasks, 0, 128, 128, 2, 1, 0, 128},
-    {192, kMasks, 0, 64, 128, 2, 0, 1, 128},
+    {192, kMasks, 0, 64, 128, 2, 0, 1, 128}, {192, kMasks, 0, 128, 112, 2, 1, 0},
+    {192, kMasks, 0, 64, 112, 2, 0, 1},      {192, kMasks, 0, 128, 64, 2, 1, 0},
+    {192, kMasks, 0, 64, 64, 2, 0, 1},
 };
 
 // The same of float8, whose output always leaves from memory of its own. With 128 keys scores,
@@ -70,17 +75,33 @@ inline double rows_computed(const Params& p, const HopperTile& t) {
   return rows / (t.m == 64 ? kRateOfOne : 1);
 }
 
-// The tile with the fewest rows of those that serve a call, else the first; `n`: keys that it must
-// have, 0: any; `most`: consumers.
+// The shortest rows of tiles that cover those of a call, with the fewest keys.
 template <class Tiles>
-const HopperTile* best_tile(const Params& p, const Tiles& tiles, int n = 0, int most = 3) {
+const HopperTile* shortest_tile(const Params& p, const Tiles& tiles) {
   const HopperTile* best = nullptr;
+  const auto length = [](const HopperTile& t) { return t.head_dim + values_of(t); };
+  for (const HopperTile& t : tiles) {
+    if (t.head_dim < p.head_dim || values_of(t) < p.v_dim) continue;
+    if (!best || length(t) < length(*best) || (length(t) == length(*best) && t.n < best->n))
+      best = &t;
+  }
+  return best;
+}
+
+// The tile with the fewest rows of queries of those that serve a call, else the first; null: its
+// rows are too long. `has_fewest_keys`: of one head_dim all tiles have equally many, so that a
+// request's bits do not depend on which of them others choose. `most`: consumers.
+template <class Tiles>
+const HopperTile* best_tile(const Params& p, const Tiles& tiles, bool has_fewest_keys = false,
+                            int most = 3) {
+  const HopperTile *const shortest = shortest_tile(p, tiles), *best = nullptr;
   const int options = options_of(p), least = options > 0 || is_limited(p) ? options : kOpen;
   const int keys = rows_of_request(p, p.seq_k);
   for (const HopperTile& t : tiles) {
-    if (t.head_dim != p.head_dim || keys < t.least_keys) continue;
-    if ((t.value_dim ? t.value_dim : t.head_dim) != p.v_dim) continue;
-    if (t.options < least || (n && t.n != n) || t.m > most * kGroupRows) continue;
+    if (!shortest || t.head_dim != shortest->head_dim || values_of(t) != values_of(*shortest))
+      continue;
+    if (t.options < least || keys < t.least_keys || t.m > most * kGroupRows) continue;
+    if (has_fewest_keys && t.n != shortest->n) continue;
     if (!best || rows_computed(p, t) < rows_computed(p, *best)) best = &t;
   }
   return best;
@@ -95,7 +116,7 @@ inline bool has_few_keys(const Params& p) {
   const int keys = std::min(rows_of_request(p, p.seq_k),
                             p.window.left < kUnlimited ? p.window.left + 1 : kUnlimited);
   const int seen = p.window.right == 0 ? keys / 2 : keys;
-  return seen <= (p.head_dim == 32 ? 1024 : p.head_dim == 64 ? 128 : 64);
+  return seen <= (p.head_dim <= 32 ? 1024 : p.head_dim <= 64 ? 128 : 64);
 }
 
 // `out` is own unless inputs are float8.
@@ -143,6 +164,8 @@ inline std::string_view hopper_refusal(const Params& p, int element_bytes, int c
       !takes(p.v, p.v_strides, p.seq_k, code_bytes) || !takes(p.out, p.out_strides, p.seq_q, 2))
     return "rows of q, k, v and out must start at 16-byte boundaries, at strides of 0 to 2^40 "
            "bytes";
+  if (p.head_dim % 8 != 0 || p.v_dim % 8 != 0)
+    return "head_dim, also that of v, must be a multiple of 8";
   return "";
 }
 

@@ -3,7 +3,8 @@
 // What changed: a block serves block_m queries, so each key and value is read from memory once for
 // block_m rows instead of once a row: intensity grows by block_m. Scores of a tile are a small
 // matrix product in registers; the maximum and the rescale come once a tile, not once a key.
-// Demands: head_dim is a multiple of 32 known at compile time; dynamic shared memory in float32.
+// Rows are filled up with zeros to a multiple of 32 elements. Demands: dynamic shared memory in
+// float32.
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/device/logit.cuh"
@@ -27,15 +28,18 @@ struct TiledShared {
   Vec4<float> weights[C.block_m * (C.block_n + 4) / 4];
 };
 
-// Rows [first, first + kRows) of a matrix as float; rows from `end` on become 0, so that nothing
-// past the last key is read and a weight of 0 never meets a NaN.
+// Rows [first, first + kRows) of a matrix as float, of `length` elements each; rows from `end` on
+// become 0, so that nothing past the last key is read and a weight of 0 never meets a NaN, and so
+// does what a row lacks.
 template <class T, int kRows, Config C>
-TC_DEVICE void stage(Vec4<float>* tile, const T* source, int64_t stride, int first, int end) {
+TC_DEVICE void stage(Vec4<float>* tile, const T* source, int64_t stride, int first, int end,
+                     int length) {
   constexpr int kPitch = C.head_dim + 4;
   float* to = reinterpret_cast<float*>(tile);
   for (int e = threadIdx.x; e < kRows * C.head_dim; e += C.threads) {
     const int r = e / C.head_dim, d = e % C.head_dim;
-    to[r * kPitch + d] = first + r < end ? float(source[(first + r) * stride + d]) : 0.f;
+    const bool is_there = first + r < end && d < length;
+    to[r * kPitch + d] = is_there ? float(source[(first + r) * stride + d]) : 0.f;
   }
 }
 
@@ -67,7 +71,7 @@ struct Tiled {
                  h / p.group * p.v_strides.head + tile.first_key * p.v_strides.row;
     const int end = tile.end();
 
-    stage<T, C.block_m, C>(s.q, q, p.q_strides.row, tile.first, tile.first + tile.rows);
+    stage<T, C.block_m, C>(s.q, q, p.q_strides.row, tile.first, tile.first + tile.rows, p.head_dim);
     Vec4<float> acc[kRows][kOut4];
     float top[kRows], sum[kRows];
     KeyRange seen[kRows];
@@ -82,8 +86,8 @@ struct Tiled {
 
     for (int n = 0; n < end; n += C.block_n) {
       __syncthreads();  // the tile before is used up
-      stage<T, C.block_n, C>(s.k, k, p.k_strides.row, n, end);
-      stage<T, C.block_n, C>(s.v, v, p.v_strides.row, n, end);
+      stage<T, C.block_n, C>(s.k, k, p.k_strides.row, n, end, p.head_dim);
+      stage<T, C.block_n, C>(s.v, v, p.v_strides.row, n, end, p.v_dim);
       __syncthreads();
 
       float score[kRows][kKeys] = {};
@@ -173,7 +177,7 @@ struct Tiled {
 #pragma unroll
       for (int c = 0; c < kOut4; ++c) {
         const int d = 4 * (tx + 8 * c);
-        for (int e = 0; e < 4; ++e) out[d + e] = T(acc[r][c][e] * inverse);
+        for (int e = 0; e < 4 && d + e < p.v_dim; ++e) out[d + e] = T(acc[r][c][e] * inverse);
       }
       if (p.lse && tx == 0) p.lse[int64_t(bh) * p.seq_q + tile.first + i] = lse;
     }

@@ -6,7 +6,9 @@
 // weights never touch shared memory. Tiles of K and V come by cp.async into the half of a double
 // buffer that is not being read, so copies run under the products. expf(scale * (s - m)) is one
 // fused multiply-add and one ex2; only tiles that cross a key limit or the causal diagonal test it.
-// Demands: sm_80, 16-bit elements, head_dims of a list, rows that start at 16-byte boundaries,
+// Rows are filled up with zeros to a multiple of 32 elements. A block has at most 256 values of a
+// row: longer ones are slices for several blocks, each of which computes the scores.
+// Demands: sm_80, 16-bit elements, head_dims in steps of 8, rows that start at 16-byte boundaries,
 // scale > 0.
 #include "tensorcraft/device/base.h"
 #include "tensorcraft/device/float16.cuh"
@@ -44,10 +46,12 @@ struct TensorCoreShared {
   Chunk v[2][C.block_n * Tile<dim_of_values(C)>::kChunks];
 };
 
-// Starts the copy of rows [first, first + kRows); rows from `end` on become 0, so that nothing
-// past the last key is read and a weight of 0 never meets a NaN.
+// Starts the copy of rows [first, first + kRows), of `length` elements each; rows from `end` on
+// become 0, so that nothing past the last key is read and a weight of 0 never meets a NaN, and so
+// does what a row lacks.
 template <class T, int kRows, int kDim, Config C>
-TC_DEVICE void copy_rows(Chunk* tile, const T* source, int64_t stride, int first, int end) {
+TC_DEVICE void copy_rows(Chunk* tile, const T* source, int64_t stride, int first, int end,
+                         int length) {
   using Rows = Tile<kDim>;
   constexpr int kAcross = Rows::kChunks % 8 == 0 ? 8 : 4;  // threads that share a row
   constexpr int kRowStep = C.threads / kAcross;
@@ -58,9 +62,11 @@ TC_DEVICE void copy_rows(Chunk* tile, const T* source, int64_t stride, int first
   for (int r = 0; r < kRows; r += kRowStep, from += kRowStep * stride) {
     const bool inside = first + row + r < end;
 #pragma unroll
-    for (int c = 0; c < Rows::kChunks; c += kAcross)
-      ptx::cp_async_cg_16(&tile[Rows::at(row + r, chunk + c)], inside ? from + c * 8 : source,
-                          inside ? 16 : 0);
+    for (int c = 0; c < Rows::kChunks; c += kAcross) {
+      const bool is_there = inside && (chunk + c) * 8 < length;
+      ptx::cp_async_cg_16(&tile[Rows::at(row + r, chunk + c)], is_there ? from + c * 8 : source,
+                          is_there ? 16 : 0);
+    }
   }
 }
 
@@ -271,11 +277,11 @@ struct WarpRows {
     __syncwarp();
   }
 
-  TC_DEVICE static void store(const Chunk* tile, T* out, int64_t stride, int rows) {
+  TC_DEVICE static void store(const Chunk* tile, T* out, int64_t stride, int rows, int length) {
 #pragma unroll 4
     for (int e = lane(); e < 16 * kTiles * Values::kChunks; e += 32) {
       const int row = first_row() + e / Values::kChunks, chunk = e % Values::kChunks;
-      if (row < rows)
+      if (row < rows && chunk * 8 < length)
         *reinterpret_cast<Chunk*>(out + row * stride + chunk * 8) = tile[Values::at(row, chunk)];
     }
   }
@@ -286,28 +292,32 @@ struct TensorCore {
   TC_DEVICE static void run(const Params& p) {
     static_assert(sizeof(TensorCoreShared<C>) == tensor_core_shared_bytes(C));
     auto& s = dynamic_shared<TensorCoreShared<C>>();
-    const int blocks = query_tiles(p, C.block_m);
-    const int bh = int(blockIdx.x / blocks), b = bh / p.heads, h = bh % p.heads;
+    const int blocks = query_tiles(p, C.block_m), slices = div_ceil(p.v_dim, dim_of_values(C));
+    const int index = int(blockIdx.x) / slices, slice = int(blockIdx.x) % slices * dim_of_values(C);
+    const int bh = index / blocks, b = bh / p.heads, h = bh % p.heads;
     // The last queries see the most keys under a causal limit: they start first.
-    const QueryTile queries = query_tile<C>(p, b, blocks - 1 - int(blockIdx.x % blocks));
+    const QueryTile queries = query_tile<C>(p, b, blocks - 1 - index % blocks);
     const int first = queries.first, rows = queries.rows;
     if (rows == 0) return;
     const T* q = static_cast<const T*>(p.q) + b * p.q_strides.batch + h * p.q_strides.head;
     const T* k = static_cast<const T*>(p.k) + b * p.k_strides.batch +
                  h / p.group * p.k_strides.head + queries.first_key * p.k_strides.row;
     const T* v = static_cast<const T*>(p.v) + b * p.v_strides.batch +
-                 h / p.group * p.v_strides.head + queries.first_key * p.v_strides.row;
+                 h / p.group * p.v_strides.head + queries.first_key * p.v_strides.row + slice;
+    const int values = p.v_dim - slice;
     const int end = queries.end(), tiles = div_ceil(end, C.block_n);
     // All rows see all keys of the tiles between these.
     const int open = div_ceil(queries.seen(rows - 1).begin, C.block_n);
     const int closed = queries.seen(0).end / C.block_n;
     const auto copy_tile = [&](int n) {
-      copy_rows<T, C.block_n, C.head_dim, C>(s.k[n % 2], k, p.k_strides.row, n * C.block_n, end);
+      copy_rows<T, C.block_n, C.head_dim, C>(s.k[n % 2], k, p.k_strides.row, n * C.block_n, end,
+                                             p.head_dim);
       copy_rows<T, C.block_n, dim_of_values(C), C>(s.v[n % 2], v, p.v_strides.row, n * C.block_n,
-                                                   end);
+                                                   end, values);
     };
 
-    copy_rows<T, C.block_m, C.head_dim, C>(s.q, q, p.q_strides.row, first, first + rows);
+    copy_rows<T, C.block_m, C.head_dim, C>(s.q, q, p.q_strides.row, first, first + rows,
+                                           p.head_dim);
     if (tiles > 0) copy_tile(0);
     ptx::cp_async_wait_all();
     __syncthreads();
@@ -326,11 +336,11 @@ struct TensorCore {
       __syncthreads();  // tile n is used up, tile n + 1 is there
     }
 
-    float* lse = p.lse ? p.lse + int64_t(bh) * p.seq_q + first : nullptr;
+    float* lse = p.lse && slice == 0 ? p.lse + int64_t(bh) * p.seq_q + first : nullptr;
     warp.finish(s.q, lse, rows, scale, sink_of(p, queries.request, h));
     T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + h * p.out_strides.head +
-             first * p.out_strides.row;
-    WarpRows<T, C>::store(s.q, out, p.out_strides.row, rows);
+             first * p.out_strides.row + slice;
+    WarpRows<T, C>::store(s.q, out, p.out_strides.row, rows, values);
   }
 };
 

@@ -8,7 +8,7 @@
 //   reads of a key:        heads / heads_k        here: 1
 // How long a part is follows from the request's length alone, so its bits do not depend on what
 // else is in the batch. Demands: sm_80, 16-bit elements, at most 16 queries, no mask and no ragged
-// batch, head_dim in steps of 32, that of v in steps of 64, rows that start at 16-byte boundaries.
+// batch, head_dims in steps of 8, rows that start at 16-byte boundaries.
 #include "tensorcraft/ops/attention/combine.cuh"
 
 namespace tensorcraft::kernel::attention {
@@ -30,10 +30,11 @@ struct SplitKv {
                                .stages = C.stages,
                                .head_dim = C.head_dim,
                                .value_dim = C.value_dim,
-                               .has_softcap = C.options >= kSoftcap};
+                               .has_softcap = C.options >= kSoftcap,
+                               .is_padded = C.padded != 0};
     const int key_heads = p.heads / p.group, tiles = div_ceil(p.group * p.seq_q, C.block_m);
-    const SplitBlock block(int(blockIdx.x), p.v_dim / C.value_dim, key_parts(p).runs(), tiles,
-                           key_heads);
+    const SplitBlock block(int(blockIdx.x), div_ceil(p.v_dim, C.value_dim), key_parts(p).runs(),
+                           tiles, key_heads);
     const int b = block.request, head = block.key_head * p.group;
     const int slice = block.slice * C.value_dim;
     const Request request = whole_request(p, b);
@@ -47,6 +48,7 @@ struct SplitKv {
         .group = p.group,
         .queries = p.seq_q,
         .keys = request.keys,
+        .head_dim = p.head_dim,
         .window = request.window};
     const auto of_head = [&](const void* data, const Strides& s) {
       return static_cast<const T*>(data) + b * s.batch + block.key_head * s.head;

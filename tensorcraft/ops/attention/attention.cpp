@@ -30,7 +30,7 @@ constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
 constexpr ConfigField kFields[] = {{"head_dim"},    {"block_m"},   {"block_n"}, {"threads"},
                                    {"options"},     {"value_dim"}, {"stages"},  {"consumers"},
                                    {"takes_turns"}, {"out_tile"},  {"out"},     {"scaled"},
-                                   {"packed"}};
+                                   {"packed"},      {"padded"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {
@@ -365,7 +365,8 @@ const op::Definition<Problem, Options> kDefinition{
         "so w keys are (w - 1, 0). softcap comes after scale, and an additive mask after softcap. "
         "A sink is one logit a head, in the denominator alone. "
         "q, k and v of float8_e4m3fn are multiplied by q_scale, k_scale and v_scale, which are "
-        "positive. There kernels on sm_90a with head_dim 64, 128 or 256 also round the weights of "
+        "positive. There kernels on sm_90a with a head_dim of at most 256 also round the weights "
+        "of "
         "the softmax to float8, relative to the largest of a row; they take no softcap, mask or "
         "cu_seqlens, with which `naive` serves, exact and slow. "
         "With cu_seqlens_q and cu_seqlens_k the tensors are (tokens, heads, head_dim), layout "

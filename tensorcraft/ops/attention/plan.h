@@ -66,7 +66,9 @@ inline bool has_aligned_rows(const Params& p, int element_bytes) {
 constexpr Config tiled_config(int head_dim) {
   const bool wide = head_dim > 128;
   return {.head_dim = head_dim,
-          .block_m = wide ? 32 : 64,
+          .block_m = head_dim > 256 ? 16
+                     : wide         ? 32
+                                    : 64,
           .block_n = wide ? 16 : 32,
           .threads = kThreads};
 }
@@ -91,11 +93,6 @@ inline Start start(const Params& p, const Config& config, int shared_bytes) {
       .config = config, .blocks = query_blocks(p, config.block_m), .shared_bytes = shared_bytes};
 }
 
-constexpr bool is_compiled_head_dim(int d) {
-  return d == 32 || d == 64 || d == 96 || d == 128 || d == 256;
-}
-inline constexpr std::string_view kHeadDims = "head_dim must be 32, 64, 96, 128 or 256";
-
 // Few registers a lane for usual sizes, many for large ones.
 constexpr Config naive_config(int head_dim, int v_dim, OutputType out = OutputType::own) {
   return {.head_dim = head_dim <= 256 && v_dim <= 256 ? 256 : kMaxHeadDim,
@@ -109,29 +106,32 @@ inline Choice naive(const Params& p, const Given& given, const op::Gpu&) {
 
 inline Choice tiled(const Params& p, const Given& given, const op::Gpu&) {
   if (given.element_bytes == 1) return op::refuse("takes no float8");
-  if (!is_compiled_head_dim(p.head_dim)) return op::refuse(kHeadDims);
-  if (p.v_dim != p.head_dim) return op::refuse("the head_dim of v must be that of q");
-  Config config = tiled_config(p.head_dim);
+  Config config = tiled_config(round_up(std::max(p.head_dim, p.v_dim), 32));
   config.options = options_of(p);
   return start(p, config, tiled_shared_bytes(config));
 }
 
+inline constexpr std::string_view kHeadDims = "head_dim, also that of v, must be a multiple of 8";
+inline constexpr int kMostValues = 256;  // that the registers of a block of tensor_core hold
+
 inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu&) {
   if (given.element_bytes != 2) return op::refuse("needs float16 or bfloat16");
-  const auto is_taken = [](int d) { return d == 192 || is_compiled_head_dim(d); };
-  if (!is_taken(p.head_dim) || !is_taken(p.v_dim))
-    return op::refuse("head_dim must be 32, 64, 96, 128, 192 or 256, also that of v");
+  if (p.head_dim % 8 != 0 || p.v_dim % 8 != 0) return op::refuse(kHeadDims);
   if (!has_aligned_rows(p, given.element_bytes))
     return op::refuse("rows of q, k, v and out must start at 16-byte boundaries");
   if (!(p.scale > 0)) return op::refuse("scale must be positive");
-  Config config = tensor_core_config(p.head_dim, rows_of_request(p, p.seq_q));
-  if (p.v_dim != p.head_dim) {
-    config.value_dim = p.v_dim;
+  const int head_dim = round_up(p.head_dim, 32), slices = div_ceil(p.v_dim, kMostValues);
+  const int value_dim = round_up(div_ceil(p.v_dim, slices), 32);
+  Config config = tensor_core_config(head_dim, rows_of_request(p, p.seq_q));
+  if (value_dim != head_dim) {
+    config.value_dim = value_dim;
     config.block_m = 64;
-    if (p.v_dim > 128) config.block_n = 32;
+    if (value_dim > 128) config.block_n = 32;
   }
   config.options = options_of(p);
-  return start(p, config, tensor_core_shared_bytes(config));
+  Start all = start(p, config, tensor_core_shared_bytes(config));
+  all.blocks *= slices;
+  return all;
 }
 
 // The rungs on wgmma: a block for each block_m queries, or as many as there are multiprocessors.
@@ -144,10 +144,7 @@ inline Choice on_hopper(const Params& p, const Given& given, const op::Gpu& gpu,
   if (const auto why = is_float8 ? float8_refusal(p, given.out) : ""; !why.empty())
     return op::refuse(why);
   const HopperTile* tile = hopper_tile(p, given.element_bytes);
-  if (!tile)
-    return op::refuse(
-        is_float8 ? "head_dim of float8 must be 64, 128 or 256, also that of v"
-                  : "head_dim must be 32, 64, 96, 128 or 256, also that of v, or 192 with 128");
+  if (!tile) return op::refuse("head_dim, also that of v, must be at most 256");
   Config config = hopper_config(*tile, producers, persists, given.out);
   config.options = options_of(p);
   Start all = start(p, config, ring_shared_bytes(config));
@@ -169,7 +166,8 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
 
 // A block for each tile of values of float8.
 inline op::Start<TransposeConfig> transpose_start(const Params& p) {
-  const TransposeConfig config{.head_dim = p.head_dim, .block_n = p.head_dim > 128 ? 64 : 128};
+  const HopperTile* tile = hopper_tile(p, 1);
+  const TransposeConfig config{.head_dim = tile->head_dim, .block_n = tile->n};
   return {.config = config,
           .blocks = int64_t(p.batch) * (p.heads / p.group) * div_ceil(p.seq_k, config.block_n)};
 }
@@ -192,8 +190,7 @@ inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) 
   if (p.q_starts || p.seq_q > kMaxSplitQueries)
     return op::refuse("needs a batch of requests with at most 16 queries each");
   if (p.mask.type != MaskType::none) return op::refuse("takes no mask");
-  if (p.head_dim % 32 != 0 || p.v_dim % 64 != 0)
-    return op::refuse("head_dim must be a multiple of 32, that of v one of 64");
+  if (p.head_dim % 8 != 0 || p.v_dim % 8 != 0) return op::refuse(kHeadDims);
   if (!has_aligned_rows(p, given.element_bytes))
     return op::refuse("rows of q, k, v and out must start at 16-byte boundaries");
   const PartSplit split = split_of(p, given, gpu);
@@ -203,7 +200,8 @@ inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) 
                           .threads = 32 * shape.warps,
                           .options = shape.has_softcap ? kSoftcap : 0,
                           .value_dim = shape.value_dim,
-                          .stages = shape.stages},
+                          .stages = shape.stages,
+                          .padded = shape.is_padded},
                .blocks = split.blocks,
                .min_blocks = shape.blocks,
                .shared_bytes = part_shared_bytes(shape, given.element_bytes)};

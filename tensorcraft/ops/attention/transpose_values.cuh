@@ -29,7 +29,7 @@ TC_DEVICE void transpose_bytes(uint32_t (&w)[4]) {
 }
 
 // The first step of rungs on wgmma: a block makes a tile. Keys that are not in use become 0, which
-// a weight of 0 may meet.
+// a weight of 0 may meet, and so do values that a row lacks.
 struct TransposeValues {
   template <class T, TransposeConfig C>
   TC_DEVICE static void run(const Params& p) {
@@ -49,13 +49,15 @@ struct TransposeValues {
       const int chunk = i / 8 % 4 + i / Tiles::lines * 4;
       const int line = (i % 8 + i / 32 % (Tiles::lines / 32) * 8) * 4;
       const int first = tile * C.block_n + chunk % (C.block_n / kKeys) * kKeys;
-      const T* from = v + line + chunk / (C.block_n / kKeys) * Tiles::lines;
+      const int value = line + chunk / (C.block_n / kKeys) * Tiles::lines;
+      const T* from = v + value;
       uint32_t words[4][4];
 #pragma unroll
       for (int n = 0; n < kKeys; ++n) {
         const int key = first + key_at_place(n);
-        words[n / 4][n % 4] =
-            key < keys ? *reinterpret_cast<const uint32_t*>(from + key * p.v_strides.row) : 0u;
+        words[n / 4][n % 4] = key < keys && value < p.v_dim
+                                  ? *reinterpret_cast<const uint32_t*>(from + key * p.v_strides.row)
+                                  : 0u;
       }
 #pragma unroll
       for (int n = 0; n < 4; ++n) transpose_bytes(words[n]);

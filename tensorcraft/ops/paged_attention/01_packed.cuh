@@ -4,8 +4,7 @@
 // so keys and values are read once for all of them: 64 FLOP a byte instead of one, on tensor cores.
 // device/attention_part.cuh has the work of a block. Rows of a ragged batch that meet in a block
 // may be of several requests, whose keys come one after another. Demands: sm_80, 16-bit queries,
-// blocks of 16 keys or a multiple, head_dim in steps of 32, values in steps of 64, rows that begin
-// at multiples of 16 bytes.
+// blocks of 16 keys or a multiple, rows that begin at multiples of 16 bytes and are as long.
 #include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/ops/paged_attention/keys.cuh"
 #include "tensorcraft/ops/paged_attention/tokens.cuh"
@@ -16,7 +15,7 @@ struct Packed {
   template <class T, class Code, Config C>
   TC_DEVICE static void run(const Params& p) {
     using Part = AttentionPart<T, Code, kShape<C>, PagedKeys<Code>>;
-    const int slices = p.v_dim / C.value_dim, key_heads = p.heads / p.group;
+    const int slices = div_ceil(p.v_dim, C.value_dim), key_heads = p.heads / p.group;
     const int64_t rows = p.tokens * p.group, tiles = div_ceil(rows, int64_t(Part::kRows));
     int index = int(blockIdx.x);
     const int slice = index % slices * C.value_dim;
@@ -36,7 +35,8 @@ struct Packed {
       return first + r < rows ? static_cast<const T*>(p.q) + address(p.q_strides, r) : nullptr;
     };
     Part work(dynamic_shared<typename Part::Shared>(),
-              int(rows - first < Part::kRows ? rows - first : Part::kRows), row_of);
+              int(rows - first < Part::kRows ? rows - first : Part::kRows), row_of,
+              {p.head_dim, p.v_dim - slice});
 
     const int64_t last_row = (first + Part::kRows < rows ? first + Part::kRows : rows) - 1;
     const int64_t end_token = last_row / p.group + 1;

@@ -16,8 +16,8 @@ struct SplitKv {
   TC_DEVICE static void run(const Params& p) {
     using Part = AttentionPart<T, Code, kShape<C>, PagedKeys<Code>>;
     const int key_heads = p.heads / p.group, tiles = div_ceil(p.group * p.queries, Part::kRows);
-    const SplitBlock block(int(blockIdx.x), p.v_dim / C.value_dim, key_parts(p).runs(), tiles,
-                           key_heads);
+    const SplitBlock block(int(blockIdx.x), div_ceil(p.v_dim, C.value_dim), key_parts(p).runs(),
+                           tiles, key_heads);
     const int b = block.request, head = block.key_head * p.group;
     const int slice = block.slice * C.value_dim;
     const SplitRows<T> rows{
@@ -30,6 +30,7 @@ struct SplitKv {
         .group = p.group,
         .queries = p.queries,
         .keys = length_of(p, b),
+        .head_dim = p.head_dim,
         .window = p.window};
     split_keys<Part>(
         rows, block.tile * Part::kRows, block.run, slice, key_parts(p), {p.scale, p.softcap},

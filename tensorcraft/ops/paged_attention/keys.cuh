@@ -13,7 +13,8 @@ inline constexpr PartShape kShape{.row_tiles = C.row_tiles,
                                   .head_dim = C.head_dim,
                                   .value_dim = C.value_dim,
                                   .has_softcap = C.has_softcap != 0,
-                                  .has_key_scales = C.has_key_scales != 0};
+                                  .has_key_scales = C.has_key_scales != 0,
+                                  .is_padded = C.padded != 0};
 
 // Keys and values through the table, of which the 16 of a step lie in one page: one lookup and one
 // division for all of them. `slice` is where the values of this block begin.

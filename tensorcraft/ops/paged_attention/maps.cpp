@@ -27,7 +27,8 @@ TensorMap tokens_map(const void* data, const attention_tiles::Strides& s, DType 
       device);
 }
 
-TensorMap cache_map(const Cache& c, DType dtype, int length, const Params& p, int box_rows,
+// Codes come as whole rows of a tile, in their order.
+TensorMap cache_map(const Cache& c, DType dtype, int length, const Params& p, const Config& config,
                     const DeviceInfo& device) {
   const int heads = p.heads / p.group;
   return boxes_map({.data = c.data,
@@ -35,8 +36,8 @@ TensorMap cache_map(const Cache& c, DType dtype, int length, const Params& p, in
                     .length = length,
                     .sizes = {p.block_size, heads, p.blocks},
                     .strides = {c.row, heads > 1 ? c.head : 0, p.blocks > 1 ? c.block : 0},
-                    .box = {box_rows, 1, 1},
-                    .line = dtype_bytes(dtype) == 1 ? length : 0},
+                    .box = {config.box_rows, 1, 1},
+                    .line = dtype_bytes(dtype) == 1 ? config.head_dim : 0},
                    device);
 }
 
@@ -51,8 +52,8 @@ void add_page_maps(op::Plan& plan, const Problem& problem, const DeviceInfo& dev
     return tokens_map(data, s, problem.dtype, length, a, c.packed, rows, device);
   };
   HopperParams h{.attention = {a, map(p.q, a.q_strides, p.head_dim, c.block_m),
-                               cache_map(p.k, problem.code, p.head_dim, p, c.box_rows, device),
-                               cache_map(p.v, problem.code, p.v_dim, p, c.box_rows, device),
+                               cache_map(p.k, problem.code, p.head_dim, p, c, device),
+                               cache_map(p.v, problem.code, p.v_dim, p, c, device),
                                map(p.out, a.out_strides, p.v_dim, kGroupRows), nullptr,
                                std::max(1, attention_tiles::hopper_section(a) / c.packed)},
                  .pages = p};

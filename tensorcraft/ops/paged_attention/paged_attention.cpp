@@ -19,10 +19,10 @@ namespace {
 using Options = PagedAttentionOptions;
 constexpr std::string_view kName = "paged_attention";
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
-constexpr ConfigField kFields[] = {
-    {"threads"},   {"head_dim"},       {"value_dim"}, {"has_softcap"}, {"stages"},
-    {"row_tiles"}, {"has_key_scales"}, {"block_m"},   {"block_n"},     {"takes_turns"},
-    {"out_tile"},  {"scaled"},         {"packed"},    {"box_rows"}};
+constexpr ConfigField kFields[] = {{"threads"}, {"head_dim"},  {"value_dim"},      {"has_softcap"},
+                                   {"stages"},  {"row_tiles"}, {"has_key_scales"}, {"padded"},
+                                   {"block_m"}, {"block_n"},   {"takes_turns"},    {"out_tile"},
+                                   {"scaled"},  {"packed"},    {"box_rows"}};
 constexpr ConfigField kCombineFields[] = {{"threads"}, {"row_warps"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {

@@ -53,6 +53,7 @@ struct Config {
   int stages = 0;          // tiles of keys, and of values, in shared memory
   int row_tiles = 0;       // split_kv, packed: of 16 rows
   int has_key_scales = 0;  // split_kv, packed: codes are multiplied by numbers that differ by key
+  int padded = 0;          // split_kv, packed: rows in memory are shorter than those of tiles
   // persistent, as attention_tiles::Config has them, but for the last:
   int block_m = 0, block_n = 0;
   int takes_turns = 0;

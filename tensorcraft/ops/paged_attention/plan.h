@@ -41,8 +41,9 @@ inline bool is_aligned(const Cache& c, int bytes) {
 inline std::string_view packing_refusal(const Params& p, const Given& given) {
   if (given.element_bytes != 2) return "needs float16 or bfloat16 queries";
   if (p.block_size % 16 != 0) return "block_size must be a multiple of 16";
-  if (p.head_dim % 32 != 0 || p.v_dim % 64 != 0)
-    return "head_dim must be a multiple of 32, that of values one of 64";
+  const int step = 16 / given.code_bytes;
+  if (p.head_dim % step != 0 || p.v_dim % step != 0)
+    return "head_dim, also that of values, must be a multiple of 8, of 16 if caches have codes";
   if (!is_aligned(p.q, p.q_strides, 2) || !is_aligned(p.out, p.out_strides, 2) ||
       !is_aligned(p.k, given.code_bytes) || !is_aligned(p.v, given.code_bytes))
     return "rows of q, out and caches must have stride 1 and begin at multiples of 16 bytes";
@@ -68,7 +69,8 @@ inline Choice start_parts(const PartShape& shape, const Given& given, int64_t bl
                           .has_softcap = shape.has_softcap,
                           .stages = shape.stages,
                           .row_tiles = shape.row_tiles,
-                          .has_key_scales = shape.has_key_scales},
+                          .has_key_scales = shape.has_key_scales,
+                          .padded = shape.is_padded},
                .blocks = blocks,
                .min_blocks = shape.blocks,
                .shared_bytes = part_shared_bytes(shape, given.code_bytes)};
@@ -80,7 +82,8 @@ inline Choice packed(const Params& p, const Given& given, const op::Gpu& gpu) {
   const int64_t of_request = p.batch ? div_ceil(p.tokens, int64_t(p.batch)) : 1;
   const PartShape shape = shape_for(p, given, gpu, of_request * p.group);
   const int64_t tiles = div_ceil(p.tokens * p.group, int64_t(shape.rows()));
-  return start_parts(shape, given, tiles * (p.heads / p.group) * (p.v_dim / shape.value_dim));
+  return start_parts(shape, given,
+                     tiles * (p.heads / p.group) * div_ceil(p.v_dim, shape.value_dim));
 }
 
 inline PartSplit split_of(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -137,10 +140,6 @@ inline attention_tiles::Params as_attention(const Params& p) {
           .softcap = p.softcap};
 }
 
-// Tiles of one head_dim have the same number of keys, so that a request's bits do not depend on
-// which of them the others choose.
-inline constexpr int keys_of_tile(int head_dim) { return head_dim > 192 ? 64 : 128; }
-
 inline constexpr int64_t kMaxRows = int64_t(1) << 30;  // counted in 32 bits
 
 // Heads that share keys whose queries are rows of one tile.
@@ -176,17 +175,15 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
   attention_tiles::Params of_rows = a;
   of_rows.seq_q *= packed;
   const bool has_codes = given.code_bytes == 1;
-  const attention_tiles::HopperTile* tile = attention_tiles::best_tile(
-      of_rows, attention_tiles::kHopperTiles, keys_of_tile(p.head_dim), has_codes ? 2 : 3);
-  if (!tile)
-    return op::refuse(
-        "head_dim must be 32, 64, 96, 128 or 256, also that of values, or 192 with 128");
+  const attention_tiles::HopperTile* tile =
+      attention_tiles::best_tile(of_rows, attention_tiles::kHopperTiles, true, has_codes ? 2 : 3);
+  if (!tile) return op::refuse("head_dim, also that of values, must be at most 256");
   // Keys and values of codes have a warpgroup each, if registers reach for both, and their tiles
   // the memory of the output.
-  const bool has_two = has_codes && p.head_dim <= 128 && p.softcap == 0;
+  const bool has_two = has_codes && tile->head_dim <= 128 && p.softcap == 0;
   const Config config{.threads = tile->m * 2 + kWarpgroup * (has_two ? 2 : 1),
                       .head_dim = tile->head_dim,
-                      .value_dim = p.v_dim,
+                      .value_dim = attention_tiles::values_of(*tile),
                       .has_softcap = p.softcap > 0,
                       .stages = tile->stages,
                       .block_m = tile->m,
@@ -200,7 +197,7 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
       int64_t(a.batch) * (p.heads / packed) *
       attention_tiles::query_tiles(a, attention_tiles::queries_of(tile_config(config)));
   if (works > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 tiles of queries");
-  if (given.code_bytes == 1 && p.v_dim != p.head_dim)
+  if (given.code_bytes == 1 && tile->value_dim)
     return op::refuse("the head_dim of codes must be that of their values");
   const int shared_bytes = persistent_shared_bytes(config, given.code_bytes);
   return Start{.config = config,
