@@ -405,11 +405,11 @@ TEST(PagedAttention, SaysWhatItTakes) {
     return [&q, &k, &tables, &lengths, o] { paged_attention(q, k, k.view(), tables, lengths, o); };
   };
   expect_error(ErrorKind::value, call({}, codes),
-               "paged_attention: k_scale: int8 codes are multiplied by it; give a number or one "
-               "for each key and head");
+               "paged_attention: k_scale: int8 codes are multiplied by it; give a number, or one "
+               "for each head, or one for each key and head");
   expect_error(ErrorKind::value, call({.k_scale = scales}, cache),
-               "paged_attention: k_scale: expected a number or shape [3, 16, 2], that of the cache "
-               "without head_dim, got [3, 16]");
+               "paged_attention: k_scale: expected a number, or shape [2], one for each head, or "
+               "[3, 16, 2], that of the cache without head_dim, got [3, 16]");
   expect_error(
       ErrorKind::value, call({.window = Dims{3}}, cache),
       "paged_attention: window must be two numbers, left and right, of at least -1, which "

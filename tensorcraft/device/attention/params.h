@@ -26,7 +26,7 @@ struct Mask {
 // The number that codes of a head are multiplied by; null: 1.
 struct CodeScale {
   const float* at;
-  int32_t each;  // 1: one a head; 0: one for all
+  int64_t each;  // from the number of a head to that of the next; 0: one for all
 };
 TC_HOST_DEVICE float scale_of(const CodeScale& s, int head) {
   return s.at ? s.at[head * s.each] : 1.f;

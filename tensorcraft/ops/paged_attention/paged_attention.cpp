@@ -74,20 +74,22 @@ struct Axes {
 Axes axes_of(CacheLayout layout) { return layout == CacheLayout::nhd ? Axes{1, 2} : Axes{2, 1}; }
 
 void check_scale(std::string_view name, const std::optional<TensorView>& scale,
-                 const TensorView& cache) {
+                 const TensorView& cache, CacheLayout layout) {
   if (!scale) {
     if (cache.dtype() == DType::int8)
       fail(ErrorKind::value, kName, ": ", name,
-           ": int8 codes are multiplied by it; give a number "
-           "or one for each key and head");
+           ": int8 codes are multiplied by it; give a number, or one for each head, or one for "
+           "each key and head");
     return;
   }
   const Dims each(std::span<const int64_t>(cache.shape()).first(3));
+  const Dims heads{each[axes_of(layout).head]};
   op::check_dtype(kName, name, *scale, {DType::float32});
   const bool is_number = scale->size() == 1 && scale->rank() <= 1;
-  if (!is_number && scale->shape() != each)
-    fail(ErrorKind::value, kName, ": ", name, ": expected a number or shape ", each,
-         ", that of the cache without head_dim, got ", scale->shape());
+  if (!is_number && scale->shape() != heads && scale->shape() != each)
+    fail(ErrorKind::value, kName, ": ", name, ": expected a number, or shape ", heads,
+         ", one for each head, or ", each, ", that of the cache without head_dim, got ",
+         scale->shape());
 }
 
 void check_caches(const TensorView& q, const TensorView& k_cache, const Options& o) {
@@ -98,7 +100,7 @@ void check_caches(const TensorView& q, const TensorView& k_cache, const Options&
   TensorMatcher({kAnySize, kAnySize, kAnySize, head_dim})
       .with_any_strides()
       .verify(k_cache, kName, "k_cache");
-  check_scale("k_scale", o.k_scale, k_cache);
+  check_scale("k_scale", o.k_scale, k_cache, o.layout);
   if (!o.v_cache) {
     if (o.v_scale)
       fail(ErrorKind::value, kName,
@@ -112,7 +114,7 @@ void check_caches(const TensorView& q, const TensorView& k_cache, const Options&
   Dims shape = k_cache.shape();
   if (o.v_cache->rank() == 4) shape[3] = o.v_cache->shape(3);
   op::check_like(kName, "v_cache", *o.v_cache, k_cache.dtype(), shape);
-  check_scale("v_scale", o.v_scale, *o.v_cache);
+  check_scale("v_scale", o.v_scale, *o.v_cache, o.layout);
 }
 
 Sizes sizes_of(const TensorView& q, const TensorView& k_cache, const Options& o) {
@@ -213,6 +215,8 @@ Cache cache_of(const TensorView& t, const std::optional<TensorView>& scale, Axes
     c.scale_block = scale->stride(0);
     c.scale_row = scale->stride(axes.row);
     c.scale_head = scale->stride(axes.head);
+  } else if (scale && scale->size() > 1) {
+    c.scale_head = scale->stride(0);
   }
   return c;
 }
@@ -343,9 +347,9 @@ const op::Definition<Problem, Options> kDefinition{
              op::takes(op::kIndexTypes, "% (batch + 1,): where the tokens of each request begin")),
          op::option(
              "k_scale", &Options::k_scale,
-             op::takes(
-                 op::kFloat32,
-                 "%: a number, or one for each key and head, shape of k_cache without head_dim")),
+             op::takes(op::kFloat32,
+                       "%: a number, or (heads_k,), or one for each key and head, shape of k_cache "
+                       "without head_dim")),
          op::option("v_scale", &Options::v_scale, op::takes(op::kFloat32, "%: the same of values")),
          op::option("layout", &Options::layout, "order of the dimensions of the caches"),
          op::option("v_dim", &Options::v_dim, "elements of a value, without v_cache"),

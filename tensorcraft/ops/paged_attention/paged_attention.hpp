@@ -23,7 +23,8 @@ struct PagedAttentionOptions {
   // int32 or int64 [batch + 1], contiguous: q is [tokens, heads, head_dim], request b has tokens
   // [cu_seqlens_q[b], cu_seqlens_q[b + 1])
   std::optional<TensorView> cu_seqlens_q = {};
-  // float32 [], or a number for each key and head, in the order of the cache without head_dim
+  // float32 [], or [heads_k], or one for each key and head, in the order of the cache without
+  // head_dim
   std::optional<TensorView> k_scale = {}, v_scale = {};
   CacheLayout layout = CacheLayout::nhd;  // of the caches
   int64_t v_dim = 512;      // without v_cache: values are the first v_dim elements of keys

@@ -18,7 +18,7 @@ struct Cache {
   const void* data;
   const float* scale;  // what codes are multiplied by; null: 1
   int64_t block, row, head, step;
-  int64_t scale_block, scale_row, scale_head;  // 0: one number
+  int64_t scale_block, scale_row, scale_head;  // 0: one number; scale_head alone: one a head
   TC_HOST_DEVICE bool has_key_scales() const { return scale && (scale_block || scale_row); }
 };
 

@@ -50,8 +50,8 @@ inline std::string_view packing_refusal(const Params& p, const Given& given) {
   return "";
 }
 
-// Scales that are one number are multiplied in once if they are of codes; 16-bit keys, which have
-// some seldom, take them as those of each key.
+// Scales that do not differ by key are multiplied in once if they are of codes; 16-bit keys, which
+// have some seldom, take them as those of each key.
 inline bool looks_at_key_scales(const Params& p, const Given& given) {
   if (given.code_bytes == 1) return p.k.has_key_scales() || p.v.has_key_scales();
   return p.k.scale || p.v.scale;
@@ -119,8 +119,8 @@ inline attention_tiles::Params as_attention(const Params& p) {
           .key_lengths = p.lengths,
           .q_starts = p.starts,
           .sinks = p.sinks,
-          .k_scale = {p.k.scale, 0},
-          .v_scale = {p.v.scale, 0},
+          .k_scale = {p.k.scale, p.k.scale_head},
+          .v_scale = {p.v.scale, p.v.scale_head},
           .q_strides = strides(p.q_strides),
           .k_strides = of_cache(p.k),
           .v_strides = of_cache(p.v),
