@@ -380,7 +380,9 @@ TEST(PagedAttention, ReadsWhatAppendKvWrites) {
   const auto want =
       attention(q.view().expand_dims(0), k.view().expand_dims(0), v.view().expand_dims(0),
                 {.layout = AttentionLayout::bshd, .variant = "reference"});
-  for (const DType dtype : {DType::bfloat16, DType::float8_e4m3fn, DType::int8})
+  for (const auto& [dtype, error] :
+       {std::pair(DType::bfloat16, 0.01), {DType::float8_e4m3fn, 0.1}, {DType::float8_e5m2, 0.2},
+        {DType::int8, 0.1}})
     each_paged_variant([&](Device place, std::string_view variant) {
       const bool is_code = dtype != DType::bfloat16;
       const Tensor k_cache(dtype, {4, 16, 1, 64}, place), v_cache(dtype, {4, 16, 1, 64}, place);
@@ -393,8 +395,40 @@ TEST(PagedAttention, ReadsWhatAppendKvWrites) {
                                        {.k_scale = given, .v_scale = given, .variant = variant});
       const auto x = doubles(got.out), y = doubles(want.out);
       for (size_t i = 0; i < x.size(); ++i)
-        ASSERT_NEAR(x[i], y[i], is_code ? 0.1 : 0.01) << variant << ' ' << dtype;
+        ASSERT_NEAR(x[i], y[i], error) << variant << ' ' << dtype;
     });
+}
+
+// Heads with a scale each give what each gives alone with its number.
+TEST(PagedAttention, AHeadTakesTheScalesOfItsOwnKeysAndValues) {
+  PagedBatch batch{.lengths = {5, 150, 40}, .heads_k = 3};
+  batch.fill(1);
+  const Tensor q = normal_tensor({3, 2, 6, 64}, DType::bfloat16, 9);
+  const auto of_keys = Tensor::from(std::vector<float>{0.5f, -0.75f, 0}, {3}),
+             of_values = Tensor::from(std::vector<float>{-2, 0.25f, 3}, {3});
+  for (const DType dtype : {DType::bfloat16, DType::float8_e5m2}) {
+    const Tensor k_cache = astype(batch.k_cache, {.dtype = dtype}),
+                 v_cache = astype(batch.v_cache, {.dtype = dtype});
+    each_paged_variant([&](Device place, std::string_view variant) {
+      SCOPED_TRACE(join(variant, ' ', dtype));
+      const Tensor rows = q.to(place), k = k_cache.to(place), v = v_cache.to(place),
+                   k_scale = of_keys.to(place), v_scale = of_values.to(place),
+                   tables = batch.tables.to(place), lengths = batch.lengths_tensor().to(place);
+      const auto attend = [&](int64_t first, int64_t end) {  // of these heads of keys
+        return paged_attention(rows.view().slice(2, 2 * first, 2 * end),
+                               k.view().slice(2, first, end), v.view().slice(2, first, end), tables,
+                               lengths,
+                               {.k_scale = k_scale.view().slice(0, first, end),
+                                .v_scale = v_scale.view().slice(0, first, end),
+                                .variant = variant})
+            .out.to(Device::cpu());
+      };
+      const Tensor all = attend(0, 3);
+      for (int64_t h = 0; h < 3; ++h)
+        test::expect_close(attend(h, h + 1), copy(all.view().slice(2, 2 * h, 2 * h + 2)), 0.01,
+                           0.01);
+    });
+  }
 }
 
 TEST(PagedAttention, SaysWhatItTakes) {

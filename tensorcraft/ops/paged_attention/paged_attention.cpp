@@ -93,8 +93,8 @@ void check_scale(std::string_view name, const std::optional<TensorView>& scale,
 }
 
 void check_caches(const TensorView& q, const TensorView& k_cache, const Options& o) {
-  const auto caches = {DType::float8_e4m3fn, DType::int8};
-  op::check_dtype(kName, "k_cache", k_cache, {q.dtype(), caches.begin()[0], caches.begin()[1]});
+  op::check_dtype(kName, "k_cache", k_cache,
+                  {q.dtype(), DType::float8_e4m3fn, DType::float8_e5m2, DType::int8});
   SymbolicSize head_dim("head_dim");
   head_dim.set_value(q.shape(q.rank() - 1));
   TensorMatcher({kAnySize, kAnySize, kAnySize, head_dim})
@@ -294,8 +294,8 @@ std::string sizes(const Problem& q) {
               ", keys of a request at most ", int64_t(p.block_size) * p.table_size);
 }
 
-constexpr DType kCacheTypes[] = {DType::float32, DType::float16, DType::bfloat16,
-                                 DType::float8_e4m3fn, DType::int8};
+constexpr DType kCacheTypes[] = {DType::float32,       DType::float16,     DType::bfloat16,
+                                 DType::float8_e4m3fn, DType::float8_e5m2, DType::int8};
 
 const op::Definition<Problem, Options> kDefinition{
     .name = kName,
@@ -304,9 +304,10 @@ const op::Definition<Problem, Options> kDefinition{
     .details =
         "Key j of request b is row j % block_size of block block_tables[b, j // block_size]. "
         "Caches are (blocks, block_size, heads_k, head_dim), or with layout=\"hnd\" (blocks, "
-        "heads_k, block_size, head_dim), of the dtype of q, float8_e4m3fn or int8; codes are "
-        "multiplied by their scale. The queries of a request are its newest tokens: query i "
-        "stands at key i + lengths[b] - queries, and sees none after it unless causal=False. "
+        "heads_k, block_size, head_dim), of the dtype of q, or codes that are multiplied by their "
+        "scale: float8_e4m3fn, float8_e5m2 or int8. The queries of a request are its newest "
+        "tokens: query i stands at key i + lengths[b] - queries, and sees none after it unless "
+        "causal=False. "
         "window=(left, right) hides keys more than left before or right after it, so w keys are "
         "(w - 1, 0). softcap comes after scale. A sink is one logit a head, in the denominator "
         "alone. heads is a multiple of heads_k. head_dim is at most 576, that of values 512. Any "

@@ -50,16 +50,16 @@ struct PagedAttentionResult {
 // b is row j % block_size of block block_tables[b, j / block_size]. q: [batch, heads, head_dim] or
 // [batch, queries, heads, head_dim], or ragged by cu_seqlens_q; float32, float16 or bfloat16.
 // Caches: [blocks, block_size, heads_k, head_dim], or as layout says, of the dtype of q, or
-// float8_e4m3fn or int8 codes that scales multiply; v may have a head_dim of its own. heads is a
-// multiple of heads_k. block_tables: int32 or int64 [batch, max_blocks]; lengths: int32 or int64
-// [batch], the keys in use. head_dim is at most 576, that of v 512. Any strides. Without v_cache,
-// latent attention: values are the first v_dim elements of keys. Contents behind lengths, in other
-// pages or in other entries of the table have no effect, NaN included. A query that sees no key
-// gives 0, and in lse -inf, or the sink; a token of no request gives 0 and -inf. Scores and sums
-// are float32. The bits of a request do not depend on what else is in the batch. Blocks outside the
-// cache are an error of kind index on a host device; a GPU reads no such block. Lengths that a row
-// of the table has no room for are an error of kind value on a host device; a GPU takes them as its
-// room. Read on the device, so that a captured graph serves growing sequences: lengths,
+// float8_e4m3fn, float8_e5m2 or int8 codes that scales multiply; v may have a head_dim of its own.
+// heads is a multiple of heads_k. block_tables: int32 or int64 [batch, max_blocks]; lengths: int32
+// or int64 [batch], the keys in use. head_dim is at most 576, that of v 512. Any strides. Without
+// v_cache, latent attention: values are the first v_dim elements of keys. Contents behind lengths,
+// in other pages or in other entries of the table have no effect, NaN included. A query that sees
+// no key gives 0, and in lse -inf, or the sink; a token of no request gives 0 and -inf. Scores and
+// sums are float32. The bits of a request do not depend on what else is in the batch. Blocks
+// outside the cache are an error of kind index on a host device; a GPU reads no such block. Lengths
+// that a row of the table has no room for are an error of kind value on a host device; a GPU takes
+// them as its room. Read on the device, so that a captured graph serves growing sequences: lengths,
 // block_tables, cu_seqlens_q and scales.
 void paged_attention(const TensorView& out, const TensorView& q, const TensorView& k_cache,
                      const std::optional<TensorView>& v_cache, const TensorView& block_tables,

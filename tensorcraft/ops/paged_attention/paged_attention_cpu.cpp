@@ -180,7 +180,7 @@ class TaskRows {
   static const float* read_lines(const Code* from, int64_t step, int64_t n, float* buffer) {
     if constexpr (std::is_same_v<Code, float>)
       if (step == 1) return from;
-    if constexpr (std::is_same_v<Code, e4m3> || std::is_same_v<Code, int8_t>)
+    if constexpr (sizeof(Code) == 1)
       host::load_codes(buffer, from, dtype_of<Code>(), step, n);
     else
       host::load_row(buffer, from, dtype_of<Code>(), step, n);

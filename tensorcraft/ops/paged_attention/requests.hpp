@@ -91,8 +91,8 @@ void with_types(const Problem& problem, F&& f) {
       using Code = std::remove_pointer_t<decltype(code)>;
       constexpr bool is_float =
           std::is_same_v<T, float> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
-      constexpr bool is_code =
-          std::is_same_v<Code, T> || std::is_same_v<Code, e4m3> || std::is_same_v<Code, int8_t>;
+      constexpr bool is_code = std::is_same_v<Code, T> || std::is_same_v<Code, e4m3> ||
+                               std::is_same_v<Code, e5m2> || std::is_same_v<Code, int8_t>;
       if constexpr (is_float && is_code) f(q, code);
     });
   });
