@@ -173,14 +173,40 @@ TEST(AppendKv, CodesAreQuotientsThatSaturate) {
   });
 }
 
+TEST(AppendKv, AHeadIsDividedByTheScaleOfItsOwn) {
+  each_append_variant([&](Device place, std::string_view variant) {
+    std::vector<float> x(128, 3);
+    x[1] = 1e9f, x[65] = -1e9f;
+    const Tensor k = Tensor::from(x, {2, 2, 32}).to(place),
+                 k_scale = Tensor::from(std::vector<float>{0.5f, -1.5f}, {2}).to(place),
+                 v_scale = Tensor::from(std::vector<float>{3, 1}, {2}).to(place);
+    const Tensor k_cache(DType::float8_e5m2, {1, 2, 2, 32}, place),
+        v_cache(DType::float8_e5m2, {1, 2, 2, 32}, place);
+    append_kv(k_cache, v_cache, k, k, slots_of({0, 1}, place),
+              {.k_scale = k_scale, .v_scale = v_scale, .variant = variant});
+    const auto keys = test::doubles(k_cache), values = test::doubles(v_cache);
+    for (size_t i = 0; i < 128; ++i) {
+      const bool is_first = i / 32 % 2 == 0;
+      const double largest = i == 1 ? 57344 : i == 65 ? -57344 : 0;
+      ASSERT_EQ(keys[i], largest != 0 ? largest : is_first ? 6 : -2) << variant << ' ' << i;
+      ASSERT_EQ(values[i], largest != 0 ? largest : is_first ? 1 : 3) << variant << ' ' << i;
+    }
+  });
+}
+
 TEST(AppendKv, SaysWhatItTakes) {
   const Tensor cache(DType::float32, {2, 4, 1, 8}), other(DType::float32, {2, 4, 1, 8}),
       k(DType::float32, {3, 1, 8}), slots(DType::int32, {3}), codes(DType::int8, {2, 4, 1, 8}),
       other_codes(DType::int8, {2, 4, 1, 8}), cos(DType::float32, {5, 5});
   expect_error(
       ErrorKind::value, [&] { append_kv(codes, other_codes, k, k, slots); },
-      "append_kv: k_cache: int8 codes need k_scale, by which they are multiplied; give a number or "
-      "one for each token and head");
+      "append_kv: k_cache: int8 codes need k_scale, by which they are multiplied; give a number, "
+      "or one for each head, or one for each token and head");
+  const Tensor scales(DType::float32, {3});
+  expect_error(
+      ErrorKind::value, [&] { append_kv(codes, other_codes, k, k, slots, {.k_scale = scales}); },
+      "append_kv: k_scale: expected a number, or shape [1], one for each head, or [3, 1], that of "
+      "k without head_dim, got [3]");
   expect_error(
       ErrorKind::value, [&] { append_kv(cache, other, k, k, slots, {.cos = cos, .sin = cos}); },
       "append_kv: give cos, sin and positions, or none of them; got cos sin ");

@@ -83,17 +83,18 @@ def forms_of(value: float) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("codes", ["int8", "float8_e4m3fn"])
+@pytest.mark.parametrize("codes", ["int8", "float8_e4m3fn", "float8_e5m2"])
 def test_numbers_are_scales_of_a_paged_cache(device: str, dtype: str, codes: str) -> None:
     random = np.random.default_rng(0)
     q, k, v = (put(device, random.standard_normal(s).astype(np.float32), dtype) for s in ((2, 2, 8), (2, 2, 8), (2, 2, 8)))
     tables, lengths, slots = (put(device, x, "int32") for x in ([[0], [1]], [1, 1], [0, 4]))
     for scale in (0.5, 2):
         results = []
-        for one in (tc.full((2, 2), scale, "float32", device), *forms_of(scale)):
+        for one in (*(tc.full(shape, scale, "float32", device) for shape in ((2, 2), (2,))), *forms_of(scale)):
             k_cache, v_cache = (tc.zeros((3, 4, 2, 8), codes, device) for _ in range(2))
             tc.append_kv(k_cache, v_cache, k, v, slots, k_scale=one, v_scale=one)
-            whole = tc.full((3, 4, 2), scale, "float32", device) if isinstance(one, tc.Tensor) else one
+            is_each = isinstance(one, tc.Tensor) and one.ndim == 2
+            whole = tc.full((3, 4, 2), scale, "float32", device) if is_each else one
             out = tc.paged_attention(q, k_cache, v_cache, tables, lengths, k_scale=whole, v_scale=whole)
             results.append(np.asarray(out.astype("float32")))
         for found in results:

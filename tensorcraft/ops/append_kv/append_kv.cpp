@@ -48,9 +48,9 @@ RowMap tokens_map(const std::optional<TensorView>& t) {
   return op::element_map(t->select(t->rank() - 1, 0).select(t->rank() - 2, 0));
 }
 
-// Maps the scales of each token and head; one number has no rows.
+// Maps the scales of each token and head; one number, or one for each head, has no rows.
 RowMap scales_map(const std::optional<TensorView>& scale) {
-  if (!scale || scale->rank() == 0 || scale->size() == 0) return {};
+  if (!scale || scale->rank() <= 1 || scale->size() == 0) return {};
   return op::element_map(scale->select(scale->rank() - 1, 0));
 }
 
@@ -124,18 +124,22 @@ bool is_number(const TensorView& scale) { return scale.size() == 1 && scale.rank
 void check_cache(std::string_view name, const TensorView& cache, const TensorView& tokens,
                  const std::optional<TensorView>& scale) {
   const DType dtype = tokens.dtype();
-  op::check_dtype(kName, name, cache, {dtype, DType::float8_e4m3fn, DType::int8});
+  op::check_dtype(kName, name, cache,
+                  {dtype, DType::float8_e4m3fn, DType::float8_e5m2, DType::int8});
   if (scale) {
     const std::string_view name_of_it = name == "k_cache" ? "k_scale" : "v_scale";
     const Dims each(std::span<const int64_t>(tokens.shape()).first(size_t(tokens.rank() - 1)));
+    const Dims heads{each.back()};
     op::check_dtype(kName, name_of_it, *scale, {DType::float32});
-    if (!is_number(*scale) && scale->shape() != each)
-      fail(ErrorKind::value, kName, ": ", name_of_it, ": expected a number or shape ", each,
-           ", that of ", name[0], " without head_dim, got ", scale->shape());
+    if (!is_number(*scale) && scale->shape() != heads && scale->shape() != each)
+      fail(ErrorKind::value, kName, ": ", name_of_it, ": expected a number, or shape ", heads,
+           ", one for each head, or ", each, ", that of ", name[0], " without head_dim, got ",
+           scale->shape());
   }
   if (cache.dtype() == DType::int8 && !scale)
     fail(ErrorKind::value, kName, ": ", name, ": int8 codes need ", name[0],
-         "_scale, by which they are multiplied; give a number or one for each token and head");
+         "_scale, by which they are multiplied; give a number, or one for each head, or one for "
+         "each token and head");
 }
 
 // The shapes of caches, k and v; both caches have the same blocks.
@@ -317,9 +321,9 @@ const op::Definition<Problem, Options> kDefinition{
         "leaves them as they are and writes copies with the tokens. Caches are (blocks, "
         "block_size, "
         "heads_k, head_dim), or with layout=\"hnd\" (blocks, heads_k, block_size, head_dim), of "
-        "the dtype of k, float8_e4m3fn or int8: codes are k / k_scale, rounded to nearest even and "
-        "saturated. k is float32, float16 or bfloat16; head_dim of v may differ. Any strides, but "
-        "weights are contiguous. "
+        "the dtype of k, or codes, k / k_scale rounded to nearest even and saturated: "
+        "float8_e4m3fn, float8_e5m2 or int8. k is float32, float16 or bfloat16; head_dim of v may "
+        "differ. Any strides, but weights are contiguous. "
         "Before that k, and q if it is given, are normalised by head, x / sqrt(mean(x^2) + eps) * "
         "weight, if there is a weight, and rotated as rope does with style=\"half\" if there are "
         "cos, sin and positions: the first 2 * cos.shape[1] elements of a head. All in float32, "
@@ -338,8 +342,9 @@ const op::Definition<Problem, Options> kDefinition{
         {op::option(
              "k_scale", &Options::k_scale,
              op::takes(op::kFloat32,
-                       "%: a number, or one for each token and head, shape of k without head_dim; "
-                       "keys are divided by it, and codes that are integers need it")),
+                       "%: a number, or (heads_k,), or one for each token and head, shape of k "
+                       "without head_dim; keys are divided by it, and codes that are integers "
+                       "need it")),
          op::option("v_scale", &Options::v_scale, op::takes(op::kFloat32, "%: the same of values")),
          op::option("q", &Options::q, "(..., heads, head_dim): prepared as k is; returns q_out"),
          op::option("cos", &Options::cos, "(max_seq, rotated / 2), as rope_cache gives it"),
@@ -354,7 +359,8 @@ const op::Definition<Problem, Options> kDefinition{
     .out_doc = "k_cache with the tokens: itself, unless out gives memory",
     .extra_outputs = {{{"v_cache_out", "v_cache with the tokens, likewise"}, &Options::v_cache_out},
                       {{"q_out", "q prepared, its shape and dtype", "q"}, &Options::q_out}},
-    .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn, DType::int8},
+    .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
+               DType::float8_e5m2, DType::int8},
     .in_place = true,
     .infer = infer,
     .check = check,

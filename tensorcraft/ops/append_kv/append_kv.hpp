@@ -11,7 +11,8 @@ namespace tensorcraft {
 
 // Arguments of append_kv() besides the arrays that it needs.
 struct AppendKvOptions {
-  // float32 [], or a number for each token and head, k's shape without head_dim: a code is k / it
+  // float32 [], or [heads_k], or one for each token and head, k's shape without head_dim: a code is
+  // k / it
   std::optional<TensorView> k_scale = {}, v_scale = {};
   std::optional<TensorView> q = {};              // [..., heads, head_dim], prepared as k is
   std::optional<TensorView> cos = {}, sin = {};  // [max_seq, rotated / 2]; both, and positions
@@ -31,14 +32,14 @@ struct AppendKvOptions {
 // block slots[t] / block_size. Caches: [blocks, block_size, heads_k, head_dim] or, as layout says,
 // [blocks, heads_k, block_size, head_dim]; k: [..., heads_k, head_dim], float32, float16 or
 // bfloat16; v the same, its head_dim may differ; slots: int32 or int64 [...]. A cache has the dtype
-// of k, or float8_e4m3fn or int8 codes: k / k_scale rounded to nearest even and saturated. Any
-// strides, but weights are contiguous. A negative slot skips its token. Before, k and q are
-// normalised by head if there are weights, then rotated as rope() does if there are cos, sin and
-// positions, the first `rotated` elements of a head: all in float32, rounded once. cos, sin and
-// weights have one dtype, that of k or float32. Two tokens of one slot are the caller's error. A
-// slot behind the cache or a position behind cos is an error of kind index on a host device, before
-// anything is written on the CPU; a GPU leaves such a token out, and makes one with such a position
-// NaN. k_cache_out: k_cache, or memory that becomes a copy of it with the tokens.
+// of k, or float8_e4m3fn, float8_e5m2 or int8 codes: k / k_scale rounded to nearest even and
+// saturated. Any strides, but weights are contiguous. A negative slot skips its token. Before, k
+// and q are normalised by head if there are weights, then rotated as rope() does if there are cos,
+// sin and positions, the first `rotated` elements of a head: all in float32, rounded once. cos, sin
+// and weights have one dtype, that of k or float32. Two tokens of one slot are the caller's error.
+// A slot behind the cache or a position behind cos is an error of kind index on a host device,
+// before anything is written on the CPU; a GPU leaves such a token out, and makes one with such a
+// position NaN. k_cache_out: k_cache, or memory that becomes a copy of it with the tokens.
 void append_kv(const TensorView& k_cache_out, const TensorView& k_cache, const TensorView& v_cache,
                const TensorView& k, const TensorView& v, const TensorView& slots,
                const AppendKvOptions& options = {});

@@ -106,9 +106,9 @@ class Writer {
     return op::element_map(t.select(t.rank() - 1, 0).select(t.rank() - 2, 0));
   }
 
-  // One number is for all tokens and heads.
+  // Of head i % heads of token i / heads: one number is for all of them, one a head for all tokens.
   static Float scale_of(const std::vector<Float>& scale, int64_t i) {
-    return scale.empty() ? Float(1) : scale[scale.size() == 1 ? 0 : size_t(i)];
+    return scale.empty() ? Float(1) : scale[size_t(i) % scale.size()];
   }
 
   void write_heads(const TensorView& from, int64_t offset, int64_t token, int64_t slot,

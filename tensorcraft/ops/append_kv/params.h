@@ -7,7 +7,7 @@ namespace tensorcraft::kernel::append_kv {
 // A paged cache of keys or of values. Strides count elements.
 struct Cache {
   void* data;
-  const float* scale;  // a number for all, or for each token and head; null: 1
+  const float* scale;  // a number for all, or for each head, or each token and head; null: 1
   int64_t scale_head;  // its stride
   int64_t block, row, head, step;
 };
