@@ -20,6 +20,7 @@ Choice as_wanted(const Params& p, const Given& given, const op::Gpu& gpu) {
 template <auto choose>
 Choice unless_few_rows(const Params& p, const Given& given, const op::Gpu& gpu) {
   Choice c = choose(p, given, gpu);
+  if (!c.refusal.empty()) return c;
   if (const auto why = gemv_preference(p, given, gpu); !why.empty()) c.preference = why;
   return c;
 }
