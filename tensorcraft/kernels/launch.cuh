@@ -230,20 +230,11 @@ struct Taken {
   op::Start<Config> start;
   Params params;
 };
-// A rung's choice, and a refusal if the device has no room for its start.
-template <class Params, class Given, class Config>
-op::Choice<Config> answer(const op::Rung<Params, Given, Config>& rung, const Params& p,
-                          const Given& given, const op::Gpu& gpu) {
-  const op::Choice<Config> choice = rung.choose(p, given, gpu);
-  if (!choice.refusal.empty()) return choice;
-  const std::string_view why = op::start_refusal(choice.start, gpu);
-  return why.empty() ? choice : op::refuse(why);
-}
 // Asks one rung; none if it refuses or a later one is better.
 template <class Params, class Given, class Config>
 std::optional<Taken<Params, Config>> ask(const op::Rung<Params, Given, Config>& rung,
                                          const Params& p, const Given& given, const op::Gpu& gpu) {
-  const op::Choice<Config> choice = answer(rung, p, given, gpu);
+  const op::Choice<Config> choice = op::check_start(rung.choose(p, given, gpu), gpu);
   if (!choice.refusal.empty() || !choice.preference.empty()) return {};
   Taken<Params, Config> taken{rung.name, choice.start, p};
   if (rung.adapt) rung.adapt(taken.params, given, gpu);
@@ -296,7 +287,7 @@ std::string_view launch_variant(const char* launcher, std::string_view variant,
   const op::Gpu gpu = current_gpu(where);
   for (const auto& rung : ladder) {
     if (rung.name != variant) continue;
-    const op::Choice<Config> choice = answer(rung, p, given, gpu);
+    const op::Choice<Config> choice = op::check_start(rung.choose(p, given, gpu), gpu);
     if (!choice.refusal.empty())
       fail({ErrorKind::unsupported, where}, launcher, ": ", variant, ": ", choice.refusal);
     Params own = p;

@@ -182,9 +182,9 @@ struct LadderFunctions {
   }
   static Answer ask(const LadderItem& item, const void* rung_call, const Gpu& gpu) {
     const Call& call = *static_cast<const Call*>(rung_call);
-    const Choice<Config> choice = rung_of(item).choose(call.params, call.given, gpu);
+    const Choice<Config> choice =
+        check_start(rung_of(item).choose(call.params, call.given, gpu), gpu);
     Answer answer{choice.refusal, choice.preference, {}};
-    if (answer.refusal.empty()) answer.refusal = start_refusal(choice.start, gpu);
     if (!answer.refusal.empty()) return answer;
     Start<Config> start = choice.start;
     start.min_blocks = blocks_with_room(start.min_blocks, start.config.threads, gpu.threads_per_sm);

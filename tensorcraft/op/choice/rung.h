@@ -85,6 +85,14 @@ constexpr std::string_view start_refusal(const Start<Config>& start, const Gpu& 
   return {};
 }
 
+// Returns a rung's choice, or a refusal if no GPU of this kind can be started as it says.
+template <class Config>
+constexpr Choice<Config> check_start(const Choice<Config>& choice, const Gpu& gpu) {
+  if (!choice.refusal.empty()) return choice;
+  const std::string_view why = start_refusal(choice.start, gpu);
+  return why.empty() ? choice : refuse(why);
+}
+
 // The Given of operators whose Params say everything that choices look at.
 struct NoGiven {};
 
