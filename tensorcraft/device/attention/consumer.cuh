@@ -249,7 +249,7 @@ struct Consumer {
     return sizeof(T) == 1 ? factor[0] : scale_of_scores(half) * kLog2E;
   }
   TC_DEVICE float factor_of(int half) const { return factor[C.scaled == kByRow ? half : 0]; }
-  // What scores are multiplied by beside what their rows were divided by.
+  // Takes the scale of all scores into the factors of rows.
   TC_DEVICE void take_scale(float scale) {
     const auto is_factor = [](float x) { return x > 0 && x < kInfinity; };
     if constexpr (C.scaled == kByRow) {

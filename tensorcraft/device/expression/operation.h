@@ -2,12 +2,12 @@
 #pragma once
 #include "tensorcraft/device/base.h"
 
-// What is done to each element: X(name, inputs, operands). A row makes a value of Operation and its
+// The operations on elements: X(name, inputs, operands). A row makes a value of Operation and its
 // name, and puts the functor of that name (functors.cuh, math_functors.cuh) where an operation is
 // searched for at run time. `inputs` is their number, `operands` one of Operands. Order counts for
 // ranges: exp to gelu_tanh are one (plan.h), comparisons and where another, at the end.
 
-// Of one float, by the function that C has under that name: sinf on devices, sin for references.
+// Functions of one float that C has under the same name: sinf on devices, sin for references.
 #define TC_C_FUNCTIONS(X) \
   X(sin, 1, floats)       \
   X(cos, 1, floats)       \
@@ -27,8 +27,8 @@
   X(log10, 1, floats)     \
   X(erf, 1, floats)
 
-// Those of ops/elementwise have rungs of their own; every one but fill and copy can be a step of an
-// expression (step.h).
+// Operations of ops/elementwise have rungs of their own; every one but fill and copy can be a step
+// of an expression (step.h).
 #define TC_OPERATIONS(X)              \
   X(fill, 0, none)                    \
   X(copy, 1, none)                    \
@@ -86,7 +86,7 @@ namespace tensorcraft::expression {
 enum class Operation : int { TC_OPERATIONS(TC_VALUE) };
 #undef TC_VALUE
 
-// What the functor of an operation takes.
+// The operands that the functor of an operation takes.
 enum class Operands : int {
   none,  // there is none
   floats,

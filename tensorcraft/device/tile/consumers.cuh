@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What kernels share whose blocks have warpgroups that multiply, the consumers, and one or two that
+// Shared by kernels whose blocks have warpgroups that multiply, the consumers, and one or two that
 // copy.
 #include "tensorcraft/device/ptx/barrier.cuh"
 #include "tensorcraft/device/ptx/control.cuh"

@@ -6,11 +6,11 @@
 #include "tensorcraft/device/swizzle.cuh"
 #include "tensorcraft/device/vec.cuh"
 
-// What kernels share whose copies run ahead of their products: the barriers of a ring of stages,
+// Shared by kernels whose copies run ahead of their products: the barriers of a ring of stages,
 // and the slots from which the copy engine stores results.
 namespace tensorcraft {
 
-// Who may go on at each stage of a ring.
+// Barriers that say who may go on at each stage of a ring.
 template <int stages>
 struct Barriers {
   uint64_t full[stages];   // the bytes of a stage have come

@@ -26,8 +26,8 @@ struct CodeTiles {
   Work work[producers_of(C)];  // whose keys or values come
 };
 
-// What is multiplied: codes become float16, which holds them all at the fewest instructions, and so
-// do queries beside them.
+// Codes are multiplied as float16, which holds them all at the fewest instructions, and so
+// are queries beside them.
 template <class T, class Code>
 using Multiplied = Select<sizeof(Code) == 1, f16, T>;
 template <class T, class Code, Config C>
