@@ -55,7 +55,7 @@ TC_DEVICE Vec2<f16> atomic_add(Vec2<f16>* address, Vec2<f16> x) {
       simt::Atomic::add_f16x2, reinterpret_cast<uint32_t*>(address), bit_cast<uint32_t>(x)));
 #endif
 }
-// The same; sm_90.
+// As for halves; sm_90.
 TC_DEVICE Vec2<bf16> atomic_add(Vec2<bf16>* address, Vec2<bf16> x) {
 #if TC_PTX
   return bit_cast<Vec2<bf16>>(

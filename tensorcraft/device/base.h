@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every device file starts from: integer types, qualifiers, bit_cast and div_ceil for nvcc,
+// Included by every device file: integer types, qualifiers, bit_cast and div_ceil for nvcc,
 // NVRTC and a plain C++20 compiler. It includes no other file of ours.
 #if defined(__CUDACC_RTC__)
 using int8_t = signed char;
@@ -72,7 +72,7 @@ inline constexpr bool kAreSame = false;
 template <class A>
 inline constexpr bool kAreSame<A, A> = true;
 
-// What a kernel is passed: the P of its rung's `void run(const P&)`, from the type of &Rung::run.
+// The params of a kernel: the P of its rung's `void run(const P&)`, from the type of &Rung::run.
 namespace detail {
 template <class Function>
 struct ParamsType;

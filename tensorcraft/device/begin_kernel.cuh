@@ -4,7 +4,7 @@
 
 namespace tensorcraft {
 
-// What every kernel that is launched as a dependent one begins with: it waits for the kernels
+// Every kernel that is launched as a dependent one begins with this: it waits for the kernels
 // before it, and lets the blocks of the next one be placed as soon as all of its own run. The next
 // one waits in its turn for the end of this one, so its launch is hidden and the order stays.
 TC_DEVICE void begin_kernel() {

@@ -4,7 +4,7 @@
 
 namespace tensorcraft::kernel {
 
-// What the step of copy.cuh is given.
+// The params of copy.cuh's step.
 struct CopyParams {
   const void* from;
   void* to;

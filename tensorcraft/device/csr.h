@@ -12,7 +12,8 @@ struct Csr {
   int64_t data_stride, indices_stride, indptr_stride;
 };
 
-// What counts stored elements: as wide as the indices, and a step past the last stays in range.
+// The type that counts stored elements: as wide as the indices, and a step past the last stays in
+// range.
 template <class I>
 using StoredCount = Select<sizeof(I) == 4, uint32_t, int64_t>;
 

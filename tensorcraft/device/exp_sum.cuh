@@ -40,7 +40,7 @@ struct ExpSum {
     else
       return part_of_warps<group>(shared, over_warp()).template over_warp<group / kWarpSize>();
   }
-  // The same of the block's, with a scratch for each of its two reductions and no barrier more.
+  // The sum over a block, with a scratch for each of its two reductions and no barrier more.
   template <int threads>
   TC_DEVICE ExpSum over_block(BlockReduce<float>& tops, BlockReduce<float>& sums) const {
     const float all = group_reduce_once<threads>(tops, top, Max());
@@ -67,7 +67,7 @@ struct ExpSum {
   TC_DEVICE float log_sum() const { return top == kInfinity ? top : top + logf(sum); }
 };
 
-// The same of a walk of any length: what an addition rounds away joins the next.
+// Serves a walk of any length: the part that an addition rounds away joins the next.
 struct LongExpSum {
   ExpSum all = ExpSum::of_nothing();
   float rest = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the compiler at hand knows, as 0 or 1, for #if and for code. A toolkit that has a type or an
-// instruction says nothing of the GPU: DeviceInfo answers for that.
+// Features of the compiler at hand, as 0 or 1, for #if and for code. A toolkit that has a type or
+// an instruction says nothing of the GPU: DeviceInfo answers for that.
 #define TC_CPP17 (__cplusplus >= 201703L)
 #define TC_CPP20 (__cplusplus >= 202002L)
 #define TC_CPP23 (__cplusplus >= 202302L)

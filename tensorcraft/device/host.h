@@ -38,7 +38,7 @@ uint64_t shuffle(unsigned mask, uint64_t value, ShuffleMode mode, int operand, i
 unsigned ballot(unsigned mask, bool predicate, const SourceLine& line);
 // Ends the launch with an error of kind index: "OP: WHAT is INDEX, expected [0, SIZE)".
 [[noreturn]] void fail_index(const char* op, const char* what, int64_t index, int64_t size);
-// The same of kind value: "OP: WHAT: element I is COUNT, expected [0, ROOM], LIMIT".
+// Fails with kind value: "OP: WHAT: element I is COUNT, expected [0, ROOM], LIMIT".
 [[noreturn]] void fail_count(const char* op, const char* what, int64_t element, int64_t count,
                              int64_t room, const char* limit);
 void* static_shared(const void* key, size_t bytes, size_t align);

@@ -67,7 +67,7 @@ uint32_t cluster_nctarank();
 void cluster_arrive(const SourceLine& line = SourceLine::current());
 void cluster_wait(const SourceLine& line = SourceLine::current());
 void* mapa(const void* own, uint32_t rank, const SourceLine& line = SourceLine::current());
-// The same for an access of `bytes` that happens now.
+// As mapa(), for an access of `bytes` that happens now.
 void* cluster_access(const void* own, uint32_t rank, size_t bytes, const char* instruction,
                      const SourceLine& line = SourceLine::current());
 

@@ -4,7 +4,7 @@
 
 namespace tensorcraft::kernel {
 
-// What counts the elements of a problem: 32 bits if they suffice, for cheaper divisions.
+// The type that counts the elements of a problem: 32 bits if they suffice, for cheaper divisions.
 template <bool wide>
 using Count = Select<wide, int64_t, uint32_t>;
 

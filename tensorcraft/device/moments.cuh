@@ -137,7 +137,8 @@ struct EvenMoments {
     mean = half + other_half;
     var = fmaf(0.5f, var + other.var, apart * apart);
   }
-  // Those of `parts` of them, which this is, and another. Equal means stay what they are.
+  // Joins another to this one, which is of `parts` times as many values. Equal means stay what they
+  // are.
   TC_DEVICE void append(const EvenMoments& other, int parts) {
     const float share = ptx::rcp_approx_ftz(float(parts + 1)), apart = other.mean - mean;
     mean += apart * share;

@@ -24,7 +24,7 @@ TC_HOST_DEVICE constexpr CodePlace code_place(int64_t i, int64_t k) {
   return {block / 2 + word * 4 + nibble / 2, nibble % 2 * 4};
 }
 
-// Of a row of k codes, which are 0.
+// Sets a code of a row of k codes; it was 0.
 TC_HOST_DEVICE void set_code(uint8_t* row, int64_t i, int64_t k, int code) {
   const CodePlace place = code_place(i, k);
   row[place.byte] = uint8_t(row[place.byte] | code << place.shift);

@@ -4,8 +4,8 @@
 
 namespace tensorcraft {
 
-// What one access moves: 16, 8 or 4 bytes at a multiple of them, read and written once, so no cache
-// keeps them for long.
+// The bytes that one access moves: 16, 8 or 4 bytes at a multiple of them, read and written once,
+// so no cache keeps them for long.
 template <int kBytes>
 struct Package;
 template <>

@@ -70,7 +70,7 @@ struct Divisor {
 
   // Whether divide() takes what has no larger magnitude than `largest`, which may be NaN.
   TC_DEVICE bool takes(float largest) const { return largest <= limit; }
-  // What it takes in the place of any x. An int8 of a NaN is 0.
+  // The value that it takes in the place of any x. An int8 of a NaN is 0.
   TC_DEVICE float prepared(float x) const {
     x = fmax_nan(x * factor, divisor * (kLow - zero_point));
     x = fmin_nan(x, divisor * (kHigh - zero_point));
@@ -82,7 +82,7 @@ struct Divisor {
   }
 };
 
-// What x / scale becomes; a zero point is an integer from -128 to 127. An int8 of a NaN is 0.
+// The code of x / scale; a zero point is an integer from -128 to 127. An int8 of a NaN is 0.
 // kInside: the quotient is a Divisor's.
 template <class Code, bool kInside = false>
 TC_DEVICE Code to_code(float quotient, float zero_point = 0) {

@@ -9,8 +9,8 @@ inline constexpr int kWarpSize = 32;
 inline constexpr int kMaxWarps = 32;  // a block has at most 1024 threads
 inline constexpr unsigned kFullWarp = 0xffffffffu;
 
-// What calls templates is a template here: a compiler instantiates what other functions call, also
-// for kernels that call none of them, 1 ms of each.
+// A function that calls templates is a template here: a compiler instantiates what others call,
+// also for kernels that call none of them, 1 ms of each.
 
 // The operations of a reduction, with the value that changes nothing.
 struct Sum {
@@ -111,7 +111,7 @@ TC_DEVICE T block_reduce_once(BlockReduce<T>& shared, T v, Op op) {
   v = lane < block_threads() / kWarpSize ? shared.parts[lane] : Op::template identity<T>();
   return warp_reduce(v, op);
 }
-// The same with a barrier more, after which `shared` may serve again.
+// Reduces with a barrier more, after which `shared` may serve again.
 template <class T, class Op>
 TC_DEVICE T block_reduce(BlockReduce<T>& shared, T v, Op op) {
   v = block_reduce_once(shared, v, op);

@@ -30,7 +30,7 @@ TC_DEVICE float group_reduce_once(BlockReduce<float>& shared, float v, Op op) {
     return warp_reduce<group / kWarpSize>(v, op);
   }
 }
-// The same with a barrier more, after which `shared` may serve again.
+// Reduces with a barrier more, after which `shared` may serve again.
 template <int group, class Op>
 TC_DEVICE float group_reduce(BlockReduce<float>& shared, float v, Op op) {
   if constexpr (group <= kWarpSize)
@@ -59,7 +59,7 @@ TC_DEVICE void load_floats(float (&to)[kCount], const T* from) {
   for (int i = 0; i < kCount; i += kStep) to_floats(to + i, Packed<T, kStep>::load(from + i));
 }
 
-// The same of what is read once (device/streamed.cuh).
+// Loads what is read once (device/streamed.cuh).
 template <int kCount, class T>
 TC_DEVICE void load_streamed_floats(float (&to)[kCount], const T* from, uint64_t policy) {
   if constexpr (kCount < kVectorSize<T>) {
@@ -71,7 +71,7 @@ TC_DEVICE void load_streamed_floats(float (&to)[kCount], const T* from, uint64_t
   }
 }
 
-// The same of what nothing writes while the kernel runs: these loads may pass stores.
+// Loads what nothing writes while the kernel runs: these loads may pass stores.
 template <int kCount, class T>
 TC_DEVICE void load_constant_floats(float (&to)[kCount], const T* from) {
   if constexpr (kCount < kVectorSize<T>) {

@@ -18,12 +18,12 @@ TC_DEVICE bool is_extreme(float rstd) {
   return kHasExtremes<T> && !is_ordinary_rstd(rstd);
 }
 
-// Of values times `scale`: their mean in two parts, pivot + shift, and their squares about it.
+// Sums of values times `scale`: their mean in two parts, pivot + shift, and their squares about it.
 struct ScaledSums {
   float scale, pivot, shift, squares;
 };
 
-// Those of the values load(0) to load(count - 1), or the squares about 0. Each warp finds them
+// Sums the values load(0) to load(count - 1), or the squares about 0. Each warp finds them
 // alone, or each thread if the group is less than a warp, so different groups need not meet.
 template <int group, bool has_mean, class Load>
 TC_DEVICE ScaledSums scaled_sums(int64_t count, const Load& load) {

@@ -13,7 +13,7 @@ TC_HOST_DEVICE bool is_ordinary_rstd(float rstd) {
   return bit_cast<uint32_t>(rstd) - kLeast <= kMost - kLeast;
 }
 
-// What values of which the largest magnitude is `largest` are multiplied by, so that their squares
+// The factor of values of which the largest magnitude is `largest`, so that their squares
 // and the sum of 2^31 of those are floats.
 TC_HOST_DEVICE float scale_of_row(float largest) { return largest < 1.0f ? 0x1p100f : 0x1p-80f; }
 
@@ -22,7 +22,7 @@ TC_HOST_DEVICE float inverse_of_power(float power) {
   return bit_cast<float>((254u << 23) - bit_cast<uint32_t>(power));
 }
 
-// What is added to a mean of squares of scaled values if eps is added to that of the values
+// The addend of a mean of squares of scaled values if eps is added to that of the values
 // themselves. It stays above 0, so that equal values still become 0.
 TC_HOST_DEVICE float scaled_eps(float eps, float scale) {
   const float scaled = eps * scale * scale;

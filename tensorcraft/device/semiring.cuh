@@ -7,7 +7,7 @@
 
 namespace tensorcraft {
 
-// What changes nothing: the result of a row without elements.
+// The value that changes nothing: the result of a row without elements.
 TC_DEVICE float identity_of(Reduction reduction) {
   switch (reduction) {
     case Reduction::max:
@@ -56,7 +56,7 @@ using SemiringOf = Select<
     semiring == Semiring::product, ProductSemiring<Params>,
     Select<semiring == Semiring::compiled, CompiledSemiring<Params>, InterpretedSemiring<Params>>>;
 
-// What a thread makes of a row of any length: a sum loses nothing on the way.
+// The result of a thread over a row of any length: a sum loses nothing on the way.
 template <class S>
 struct LongTotal {
   const S& semiring;

@@ -20,8 +20,8 @@ TC_DEVICE S& static_shared() {
 #endif
 }
 
-// The same for the dynamic shared memory that the launch asks for (sizeof(S) bytes at least), at a
-// 1024-byte boundary as the swizzled layouts need.
+// Such a struct in the dynamic shared memory that the launch asks for (sizeof(S) bytes at least),
+// at a 1024-byte boundary as the swizzled layouts need.
 template <class S>
 TC_DEVICE S& dynamic_shared() {
   static_assert(alignof(S) <= 1024, "dynamic shared memory is aligned to 1024 bytes");

@@ -15,7 +15,7 @@ TC_DEVICE uint64_t stream_policy(int64_t bytes) {
   return bytes > kStreamedBytes ? last : normal;
 }
 
-// The same policy if each block of the grid reads kBytes: without a product, since each load waits
+// The policy if each block of the grid reads kBytes: without a product, since each load waits
 // for the policy.
 template <int64_t kBytes>
 TC_DEVICE uint64_t stream_policy_of_blocks() {

@@ -4,7 +4,7 @@
 
 namespace tensorcraft {
 
-// What the copy engine (TMA) needs to know of a tensor. A kernel gets it by value in its Params and
+// Tells the copy engine (TMA) how a tensor lies. A kernel gets it by value in its Params and
 // passes its address on, never a copy. The CUDA driver fills it (cuda/tensor_map.hpp), for the
 // emulator simt/tensor_map.hpp does.
 struct alignas(64) TensorMap {

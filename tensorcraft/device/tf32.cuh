@@ -13,7 +13,7 @@ TC_DEVICE uint32_t to_tf32(float x) {
   return bit_cast<uint32_t>(ptx::fma_rz_f32(power, 0x1p-11f, x));
 }
 
-// The same with the low bits 0, for what rounds or subtracts it again.
+// Rounds to tf32 with the low bits 0, for code that rounds or subtracts it again.
 inline constexpr uint32_t kTf32Bits = 0xffffe000u;
 TC_DEVICE uint32_t tf32_of(float x) { return to_tf32(x) & kTf32Bits; }
 

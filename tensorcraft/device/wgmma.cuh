@@ -2,7 +2,7 @@
 #pragma once
 #include "tensorcraft/device/swizzle.cuh"
 
-// What a wgmma.mma_async computes and how shared memory holds its operands; plain integer code.
+// The shapes of a wgmma.mma_async, and how shared memory holds its operands; plain integer code.
 namespace tensorcraft {
 
 enum class WgmmaType : int { f16, bf16, tf32, e4m3, e5m2, s8 };

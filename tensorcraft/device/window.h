@@ -27,7 +27,7 @@ struct ImageStrides {
   TC_HOST_DEVICE constexpr int64_t offset(int64_t n, int64_t y, int64_t x, int64_t c) const {
     return n * sample + y * row + x * column + c * channel;
   }
-  // Of images without gaps.
+  // The strides of images without gaps.
   TC_HOST_DEVICE static constexpr ImageStrides dense(ImageLayout layout, int64_t channels,
                                                      int64_t rows, int64_t columns) {
     const int64_t image = channels * rows * columns;

@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-// What the launchers check of their arguments before they touch the GPU. Plain C++ of the host.
+// Checks of the launchers' arguments, made before they touch the GPU. Plain C++ of the host.
 // Every failure is a std::invalid_argument. A size of 0 is no error: a launcher then does nothing.
 namespace tensorcraft::kernels {
 namespace detail {
@@ -72,7 +72,7 @@ inline void validate_arrays(const char* launcher, std::initializer_list<NamedArr
   for (const auto& [name, address] : arrays) validate_pointer(launcher, name, address);
 }
 
-// What norms of rows share; false if there is nothing to do.
+// Checks of all norms of rows; false if there is nothing to do.
 inline bool validate_norm(const char* launcher, const void* in, const void* out, int64_t rows,
                           int64_t cols, float eps) {
   validate_size(launcher, "rows", rows);
@@ -84,7 +84,7 @@ inline bool validate_norm(const char* launcher, const void* in, const void* out,
   return true;
 }
 
-// What a launcher that stores codes of 8 bits divides by: `scale`, finite and above 0, or, if
+// The divisor of a launcher that stores codes of 8 bits: `scale`, finite and above 0, or, if
 // `scales` is not null, what is best for each row, which is stored there.
 struct CodeScale {
   float scale = 0;          // of every code

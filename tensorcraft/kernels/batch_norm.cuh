@@ -12,7 +12,7 @@
 // for inference, one block a channel for the other two (2 kernels each).
 namespace tensorcraft::kernels {
 
-// What training leaves behind: vectors of an element a channel, each null if it is not wanted.
+// Results of training: vectors of an element a channel, each null if it is not wanted.
 // The running statistics are read and replaced.
 template <class W>
 struct BatchStatistics {

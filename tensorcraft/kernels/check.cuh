@@ -21,7 +21,7 @@ static_assert(TC_CPP20, "the launchers need nvcc -std=c++20");
 
 namespace tensorcraft::kernels {
 
-// What the two macros call.
+// The function behind the two macros.
 inline void check_cuda(cudaError_t status, const char* file, long line) {
   if (status != cudaSuccess) [[unlikely]]
     throw std::runtime_error(join(file, ':', line, " CUDA error: ", cudaGetErrorString(status)));

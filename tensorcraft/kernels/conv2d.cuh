@@ -27,7 +27,7 @@ struct ConvShape {
   int64_t groups = 1;                      // of launch_conv2d
 };
 
-// What need not be given.
+// Optional arguments.
 template <class T>
 struct ConvArguments {
   const T* bias = nullptr;        // [filters]
@@ -62,7 +62,7 @@ inline constexpr auto kSlidingInstances = [] {
   }
   return all;
 }();
-// The same, and any other.
+// Those instances, and one for any other window.
 template <class T, ConvActivation activation>
 inline constexpr auto kDepthwiseInstances = [] {
   std::array<Instance<Config>, 5> all{};

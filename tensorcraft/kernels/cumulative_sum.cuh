@@ -25,7 +25,7 @@ constexpr auto kRows = [] {
 }();
 inline constexpr std::array kSingle{Instance<Config>{{.threads = 128, .vector = 8}}};
 
-// What the library would choose.
+// The library's choice.
 template <class T>
 Taken<Params, Config> taken(const Params& p, const op::Gpu& gpu, DebugInfo where = {}) {
   return take(kRungs, p, Given{FloatingPoint<T>, int(sizeof(T))}, gpu, where);

@@ -184,7 +184,7 @@ TC_SLOPED_LAUNCHER(swish, beta, 1.0f)
 #undef TC_UNARY_LAUNCHER
 #undef TC_SLOPED_LAUNCHER
 
-// The same bits in another place.
+// Copies bits to another place.
 template <class T>
 std::string_view launch_copy(const T* in, T* out, int64_t n, cudaStream_t stream = nullptr,
                              DebugInfo where = {}) {

@@ -119,7 +119,7 @@ inline bool has_code(const void* kernel, DebugInfo where) {
   return attributes.numRegs > kFewRegisters;
 }
 
-// What was compiled for any alignment serves if the choice's own Config was not: the layouts of the
+// An instance for any alignment serves if the choice's own Config was not: the layouts of the
 // call (a size of 1 makes them ambiguous), and single accesses unless all may be wide.
 template <class T>
 Start compiled_for(Start start, Layout a_layout, Layout b_layout) {
@@ -153,7 +153,7 @@ std::string_view run(Set compiled, const Start& start, const P& p, Layout a_layo
   fail({ErrorKind::unsupported, where}, "launch_gemm: ", variant_name(version), ": ", why);
 }
 
-// What of kPersistentList serves a call of row-major matrices.
+// The instance of kPersistentList for a call of row-major matrices.
 inline Choice compiled_persistent(const Params& p, Given given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   given.has_c = p.beta != 0;
@@ -287,7 +287,8 @@ std::string_view schedule_gemm(Manager&& manager, const T* a, const T* b, T* c, 
   return launch_gemm(a, b, c, m, n, k, alpha, beta, version, stream, where);
 }
 
-// What finishes sums: float operator()(float x, int64_t row, int64_t col) const for device code.
+// A functor that finishes sums: float operator()(float x, int64_t row, int64_t col) const for
+// device code.
 template <class F>
 concept SumFunctor = requires(const F& f, float x, int64_t at) { float(f(x, at, at)); };
 

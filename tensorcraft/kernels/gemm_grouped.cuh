@@ -10,7 +10,7 @@
 // (8).
 namespace tensorcraft::kernels {
 
-// What a call may fix: a variant by name, and how many rows a group is expected to have, which the
+// Options of a call: a variant by name, and how many rows a group is expected to have, which the
 // tile is chosen for.
 struct MoeConfig {
   std::string_view variant = {};  // empty: the best that serves
@@ -63,7 +63,7 @@ inline constexpr auto kPersistentGroups = [] {
   return all;
 }();
 
-// What of kPersistentGroups serves a call.
+// The instance of kPersistentGroups for a call.
 inline Choice compiled_persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = wgmma_refusal(p, given, gpu); !why.empty()) return op::refuse(why);
   const Params expected = as_expected(p, given);

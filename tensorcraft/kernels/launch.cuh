@@ -105,8 +105,9 @@ constexpr int threads_per_sm() {
 #endif
 }
 
-// What a kernel is compiled for. A list is filled from variables that are not const: GCC 12 takes
-// what was copied from a const one as another type than nvcc does, and the launch finds no kernel.
+// A Config that a kernel is compiled for. A list is filled from variables that are not const: GCC
+// 12 takes what was copied from a const one as another type than nvcc does, and the launch finds no
+// kernel.
 template <class Config>
 struct Instance {
   Config config;       // compiled in
@@ -154,7 +155,7 @@ inline int device_attribute(cudaDeviceAttr attribute, DebugInfo where) {
   return value;
 }
 
-// What choices look at of the current device; asked once by each thread while its device stays.
+// The current device as choices see it; asked once by each thread while its device stays.
 inline op::Gpu current_gpu(DebugInfo where) {
   thread_local int known_device = -1;
   thread_local op::Gpu known;
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(C::value.config.threads, C::value.fitting_bloc
   Rung::template run<T..., C::value.config>(p);
 }
 
-// What of a rung is compiled for the types T: the instances of the array kList.
+// The kernels of a rung for the types T: the instances of the array kList.
 template <class Rung, const auto& kList, class... T>
 struct Kernels {
   // The rung's name, its instances, and the kernel of one.
@@ -213,7 +214,7 @@ bool launch_listed(const op::Start<Config>& start, const Params& params, cudaStr
   }(std::make_index_sequence<Set::list.size()>{});
 }
 
-// The same if the set is complete by construction.
+// Launches from a set that is complete by construction.
 template <class Set, class Config, class Params>
 std::string_view launch_or_fail(std::string_view variant, const op::Start<Config>& start,
                                 const Params& params, cudaStream_t stream, DebugInfo where) {
@@ -225,7 +226,6 @@ std::string_view launch_or_fail(std::string_view variant, const op::Start<Config
 // A rung that takes a call: its name, its start, and Params as it changes them.
 template <class Params, class Config>
 struct Taken {
-  // Of the rung.
   std::string_view variant;
   op::Start<Config> start;
   Params params;
@@ -269,7 +269,7 @@ std::string_view launch_ladder(const op::Rung<Params, Given, Config> (&ladder)[n
   fail({ErrorKind::internal, where}, "no kernel was compiled for this problem");
 }
 
-// The same by the rung that the caller names; launch_ladder() if `variant` is empty. No rung runs
+// Launches the rung that the caller names; as launch_ladder() if `variant` is empty. No rung runs
 // in its place: std::invalid_argument for a name of none in `compiled`, kind unsupported if it
 // refuses.
 template <class Params, class Given, class Config, size_t n, class... Set>

@@ -19,7 +19,7 @@ namespace detail::norm {
 
 using namespace kernel::norm;
 
-// What a launcher says of a Config: all tensors that its form may have, but a residual if asked.
+// A Config as a launcher has it: all tensors that its form may have, but a residual if asked.
 template <Form form, bool has_residual, Activation activation = Activation::none>
 inline constexpr Config kFused{.activation = activation,
                                .has_residual = has_residual,

@@ -58,7 +58,7 @@ constexpr std::array kSingle{
     Instance<Config>{{.operation = operation, .threads = 128}},
     Instance<Config>{{.operation = operation, .threads = 128, .nested = 1}}};
 
-// What the library would choose.
+// The library's choice.
 template <Operation operation, class T>
 Taken<CallParams, Config> taken(const CallParams& p, const op::Gpu& gpu, DebugInfo where = {}) {
   return take(kRungs, p, Given{operation, int(sizeof(T))}, gpu, where);
@@ -66,7 +66,7 @@ Taken<CallParams, Config> taken(const CallParams& p, const op::Gpu& gpu, DebugIn
 
 }  // namespace detail::reduce
 
-// What becomes of the elements, by the names of the operators; count is count_nonzero and the sum
+// The function of the elements, by the names of the operators; count is count_nonzero and the sum
 // of bools, float_prod the product of integers as floats.
 using kernel::reduce::Operation;
 

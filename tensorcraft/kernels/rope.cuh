@@ -19,7 +19,7 @@ struct RopeShape {
   int64_t dim;     // of a head, even
 };
 
-// What launch_rope takes besides x. W: float or the type of x.
+// Arguments of launch_rope besides x. W: float or the type of x.
 template <class T, class W = float>
 struct RopeArguments {
   const W *cos = nullptr, *sin = nullptr;  // [max_seq, dim / 2] both; null: angles are computed

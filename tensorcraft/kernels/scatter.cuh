@@ -13,7 +13,7 @@ namespace detail::scatter {
 
 using namespace kernel::scatter;
 
-// What of claimed places updates of elements of so many bytes.
+// The kernels of claimed places for elements of so many bytes.
 template <size_t bytes>
 struct Placed {
   static constexpr std::array list{

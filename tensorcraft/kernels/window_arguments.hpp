@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-// What launchers with a window over images are given: the half of it that any compiler takes.
+// Arguments of launchers with a window over images: the half that any compiler takes.
 namespace tensorcraft::kernels {
 
 // Rows or columns of an image, and how a window moves over them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the text of a compiled expression is written in.
+// The vocabulary that the text of a compiled expression is written in.
 #include "tensorcraft/device/expression/functors.cuh"
 
 namespace tensorcraft::expression {

@@ -51,7 +51,7 @@ TC_DEVICE uint64_t slot_of_element(T x) {
     return slot_of(int64_t(x));
 }
 
-// What is done at a dtype that is known at run time: x as an element of it has it, an element as a
+// Conversions by a dtype that is known at run time: x as an element of it has it, an element as a
 // slot, a slot into memory. (A device compiler takes no generic lambda here.)
 template <class X>
 struct Rounded {

@@ -46,7 +46,7 @@ TC_DEVICE T next_after(T a, T b) {
   return bit_cast<T>(bits);
 }
 
-// Of floats, computed in float32.
+// Operations on floats, computed in float32.
 template <Operation o>
 TC_DEVICE float math(float a, float b) {
   using O = Operation;
@@ -66,8 +66,8 @@ TC_DEVICE float math(float a, float b) {
   if constexpr (o == O::copysign) return copysignf(a, b);
 }
 
-// Of signed integers of 32 or 64 bits. Division by zero gives 0; a shift by less than 0 or by all
-// bits and more gives what shifting bit by bit would leave.
+// Operations on signed integers of 32 or 64 bits. Division by zero gives 0; a shift by less than 0
+// or by all bits and more gives what shifting bit by bit would leave.
 template <Operation o, class T>
 TC_DEVICE T math_of_integers(T a, T b) {
   using O = Operation;

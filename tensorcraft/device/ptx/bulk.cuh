@@ -23,7 +23,7 @@ TC_DEVICE void cp_async_bulk_load(void* to, const void* from, uint32_t bytes, ui
 #endif
 }
 
-// The same by a policy of the L2 cache (load.cuh).
+// Such a copy with a policy of the L2 cache (load.cuh).
 TC_DEVICE void cp_async_bulk_load_hint(void* to, const void* from, uint32_t bytes,
                                        uint64_t* barrier, uint64_t policy) {
 #if TC_PTX

@@ -56,8 +56,8 @@ TC_DEVICE void mbarrier_arrive_cluster(uint64_t* barrier, uint32_t rank, uint32_
 #endif
 }
 
-// The same ordered for the own block only (release, block), as mbarrier_arrive() is: hands over to
-// the copy engine what this thread has read. The wider order would wait for all its memory
+// Such an arrival, ordered for the own block only (release, block), as mbarrier_arrive() is: hands
+// over to the copy engine what this thread has read. The wider order would wait for all its memory
 // accesses.
 TC_DEVICE void mbarrier_arrive_cluster_read(uint64_t* barrier, uint32_t rank, uint32_t count = 1) {
 #if TC_PTX
@@ -146,7 +146,7 @@ TC_DEVICE void cp_async_mbarrier_arrive(uint64_t* barrier) {
 #endif
 }
 
-// The same as one of the arrivals that mbarrier_init() counted.
+// As above, but it is one of the arrivals that mbarrier_init() counted.
 TC_DEVICE void cp_async_mbarrier_arrive_noinc(uint64_t* barrier) {
 #if TC_PTX
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(cvta_to_shared(barrier))

@@ -88,7 +88,7 @@ TC_DEVICE void tma_load(void* to, const TensorMap* map, const int32_t (&at)[kRan
 #endif
 }
 
-// The same into the blocks of the cluster in `mask`, at the same places; each counts its bytes at
+// Copies into the blocks of the cluster in `mask`, at the same places; each counts its bytes at
 // its own barrier.
 template <int kRank>
 TC_DEVICE void tma_load_multicast(void* to, const TensorMap* map, const int32_t (&at)[kRank],

@@ -64,7 +64,7 @@ TC_DEVICE void wgmma_landed(int32_t (&d)[kCount]) {
 #endif
 }
 
-// The same for A in registers: until here the compiler keeps them as they are.
+// For A in registers: until here the compiler keeps them as they are.
 template <int kCount>
 TC_DEVICE void wgmma_landed(uint32_t (&a)[kCount]) {
 #if TC_PTX
@@ -105,7 +105,8 @@ struct WgmmaTypeText<WgmmaType::s8> {
   static constexpr char k[] = "k32.s32", type[] = ".s8";
 };
 
-// What follows scale-d: of floats the signs of A and B, and, if they have a choice, their majors.
+// The operands behind scale-d: of floats the signs of A and B, and, if they have a choice, their
+// majors.
 template <Wgmma Op, bool kARegisters, bool kInteger = is_integer(Op)>
 struct WgmmaFlags {
   static constexpr char text[] = {' ', 0};
@@ -230,7 +231,7 @@ TC_DEVICE void wgmma_mma_async(Sum (&d)[Op.n / 2], uint64_t a_descriptor, uint64
 #endif
 }
 
-// The same with A, k-major, in registers.
+// A product with A, k-major, in registers.
 template <Wgmma Op>
 TC_DEVICE void wgmma_mma_async(float (&d)[Op.n / 2], const uint32_t (&a)[4], uint64_t b_descriptor,
                                bool accumulate) {

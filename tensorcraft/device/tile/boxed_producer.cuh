@@ -13,16 +13,16 @@ struct BoxedOperand {
   int64_t batch_stride;
 };
 
-// What the blocks of a cluster share: kM x kN blocks have neighbouring tiles, numbered along m
-// first. Those of one row of tiles read the same A, those of one column the same B.
+// The tiles that blocks of a cluster share: kM x kN blocks have neighbouring tiles, numbered along
+// m first. Those of one row of tiles read the same A, those of one column the same B.
 template <int kM, int kN>
 struct ClusterShape {
   static constexpr int m = kM, n = kN, blocks = kM * kN;
 };
 
-// What one thread of a block starts for one stage, OperandTiles of BoxedTile: the block's part of A
-// for the blocks of its row of tiles, and its part of B for those of its column. If kGated, half of
-// B's columns begin `up` columns behind the others.
+// The copies that one thread of a block starts for one stage, OperandTiles of BoxedTile: the
+// block's part of A for the blocks of its row of tiles, and its part of B for those of its column.
+// If kGated, half of B's columns begin `up` columns behind the others.
 template <class Stage, class Cluster, bool kGated = false>
 struct BoxedProducer {
   using T = typename Stage::Element;
@@ -47,7 +47,7 @@ struct BoxedProducer {
 
   // Starts the copies of the step at k; `full` counts their bytes.
   TC_DEVICE void copy(Stage& to, uint64_t* full, int k) const { copy(to, full, k, k); }
-  // The same at different places of A and of B.
+  // Copies from different places of A and of B.
   TC_DEVICE void copy(Stage& to, uint64_t* full, int a_k, int b_k) const {
     // The other blocks' parts count too, even if they come before this.
     ptx::mbarrier_arrive_expect_tx(full, sizeof(to));

@@ -4,7 +4,7 @@
 
 namespace tensorcraft {
 
-// What a block multiplies in one step: m x k elements of A by k x n of B, and whether the unit
+// The operands of a block in one step: m x k elements of A by k x n of B, and whether the unit
 // stride of each runs along k.
 struct StepShape {
   int m, n, k;

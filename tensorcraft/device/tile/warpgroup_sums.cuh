@@ -35,7 +35,7 @@ struct WgmmaTile {
                              .stride = 8 * line_bytes,
                              .swizzle = Swizzle::bytes_128});
   }
-  // What to add to a descriptor for rows or columns from number i on and the step'th wgmma along k:
+  // The addend of a descriptor for rows or columns from number i on and the step'th wgmma along k:
   // i is a multiple of 8, or of a span if lines are not along k.
   TC_DEVICE static constexpr uint64_t offset(int i, int step) {
     constexpr int steps = line_bytes / 32;  // of a box along k
@@ -91,7 +91,7 @@ struct WarpgroupSums {
     add_tiles<T, Stage::shape.k, Stage::a_along_k, Stage::b_along_k>(stage.a, row, stage.b,
                                                                      accumulate);
   }
-  // The same of two tiles, kDepth of them along k.
+  // Multiplies two tiles, kDepth of them along k.
   template <class T, int kDepth, bool kAAlongK, bool kBAlongK, class TileA, class TileB>
   TC_DEVICE void add_tiles(const TileA& a_tile, int row, const TileB& b_tile, bool accumulate) {
     using A = WgmmaTile<T, TileA, kAAlongK>;
@@ -117,7 +117,7 @@ struct WarpgroupSums {
     }
     ptx::wgmma_commit_group();
   }
-  // The same with A in registers, which are in use until wait<0>().
+  // Multiplies with A in registers, which are in use until wait<0>().
   template <class T, class Stage>
   TC_DEVICE void add_product_of_registers(const Stage& stage, int row, bool accumulate) {
     static_assert(!Stage::a_along_k && Stage::b_along_k);
@@ -130,7 +130,7 @@ struct WarpgroupSums {
     }
     add_registers<T, true>(a, stage.b, accumulate);
   }
-  // The same of A's operands as they are, for each step along k and each 64 rows. `b_offset`: what
+  // Multiplies A's operands as they are, for each step along k and each 64 rows. `b_offset`: what
   // WgmmaTile adds for the first column and step of B.
   template <class T, bool kBAlongK, int kSteps, class TileB>
   TC_DEVICE void add_registers(const uint32_t (&a)[kSteps][kRows / 64][4], const TileB& b_tile,
@@ -160,7 +160,7 @@ struct WarpgroupSums {
   TC_DEVICE static void wait() {
     ptx::wgmma_wait_group<kPending>();
   }
-  // The same if theirs are not among the last kPending; the sums may be read then.
+  // Waits for all but the last kPending; unless theirs are among those, the sums may be read then.
   template <int kPending = 0>
   TC_DEVICE void land() {
     ptx::wgmma_wait_group<kPending>();

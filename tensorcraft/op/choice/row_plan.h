@@ -144,7 +144,7 @@ constexpr PersistentRows persistent_rows(int64_t cols, int element_bytes, int te
   for (const auto [cluster, threads] : choices) {
     const int64_t slots = div_ceil(cols, int64_t(cluster) * threads * vector);
     const bool whole = slots * cluster * threads * vector == cols;
-    // Those of weights, and of four floats for each element of an access.
+    // Registers of weights, and of four floats for each element of an access.
     const int64_t registers = slots * vector * weight_bytes / 4 + 4 * vector;
     const int64_t max_registers = threads == 512 ? 112 : whole ? 64 : 48;
     if (slots * vector > kMaxValues || (weight_bytes && registers > max_registers)) continue;

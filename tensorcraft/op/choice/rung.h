@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <string_view>
 
-// What the plan headers of operators (ops/<op>/plan.h, and <what>_plan.h that it includes) are
-// written in: how a rung is chosen and started. They are plain C++ of the host without types of the
-// library: both the library and the launchers of kernels/ choose by them.
+// The words of operators' plan headers (ops/<op>/plan.h, and <what>_plan.h that it includes): how
+// a rung is chosen and started. They are plain C++ of the host without types of the library: both
+// the library and the launchers of kernels/ choose by them.
 namespace tensorcraft::op {
 
 inline constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;  // of a grid
 
-// What a choice looks at of a GPU. 0: not known.
+// A GPU as choices see it. 0: not known.
 struct Gpu {
   int architecture = 0;  // 90: sm_90
   int num_sms = 0;
@@ -37,8 +37,8 @@ struct Refusal {
 };
 constexpr Refusal refuse(std::string_view text) { return {text}; }
 
-// What a rung says of a call: why it cannot run it, or how it is started, and then perhaps why a
-// later rung is better, which counts unless the caller names this one.
+// The answer of a rung to a call: why it cannot run it, or how it is started, and then perhaps why
+// a later rung is better, which counts unless the caller names this one.
 template <class Config>
 struct Choice {
   std::string_view refusal, preference;
@@ -110,8 +110,8 @@ struct Rung {
   int counter_at = -1;  // where Params holds the address of a uint32_t that is 0 before and after
   // Changes Params for this rung alone, after it was chosen; null: nothing.
   void (*adapt)(Params&, const Given&, const Gpu&) = nullptr;
-  // What the choice weighs, for `explain`; if the call fixes what no Config of the rung has, all
-  // that the rung has. Null: there is one Config for a call.
+  // Adds what the choice weighs, for `explain`; if the call fixes what no Config of the rung has,
+  // all that the rung has. Null: there is one Config for a call.
   void (*weigh)(Candidates<Config>&, const Params&, const Given&, const Gpu&) = nullptr;
   // The Config whose kernel also serves calls of this one, so that few kernels compiled ahead serve
   // all calls; null: each serves its own alone.

@@ -12,7 +12,7 @@ namespace tensorcraft::kernel::batch_norm {
 struct GradSums {
   float grad, product;
 };
-// Those of a walk of any length.
+// Sums of a walk of any length.
 struct LongGradSums {
   CompensatedSum grad, product;
   TC_DEVICE void add(const GradSums& some) {
@@ -22,7 +22,7 @@ struct LongGradSums {
   TC_DEVICE GradSums value() const { return {grad.value(), product.value()}; }
 };
 
-// What the sums give: grad_input = (grad - mean_grad - (x - mean) slope) scale.
+// The result of the sums: grad_input = (grad - mean_grad - (x - mean) slope) scale.
 struct InputGrad {
   float mean, mean_grad, slope, scale;
   TC_DEVICE float operator()(float grad, float x) const {

@@ -6,7 +6,7 @@
 #include "tensorcraft/device/scaled_row.cuh"
 #include "tensorcraft/ops/batch_norm/params.h"
 
-// What the rungs do with a channel: the fold of its parameters, and the walk over its elements.
+// Functions of a channel for all rungs: the fold of its parameters, and the walk over its elements.
 namespace tensorcraft::kernel::batch_norm {
 
 // An element of a vector that may not be given.
@@ -27,7 +27,7 @@ TC_DEVICE Folded fold(const Params& p, int64_t channel) {
   return {scale, value_or<W>(p.bias, channel, 0) - mean * scale};
 }
 
-// What training leaves behind for a channel; by one thread. The running variance is of the
+// Stores what training keeps of a channel; by one thread. The running variance is of the
 // population that the batch is drawn from, hence count - 1.
 template <class W>
 TC_DEVICE void store_statistics(const Params& p, int64_t channel, float mean, float rstd,

@@ -28,7 +28,7 @@ struct Params {
   Activation activation;  // as in Config; the rung naive reads it here
 };
 
-// The same for the backward direction.
+// Params of the backward direction.
 struct BackwardParams {
   const void *grad, *x, *weight;
   const float *mean, *rstd;

@@ -65,7 +65,7 @@ inline Params contiguous_params(const Tensors& t, int64_t batch, int64_t channel
           .activation = activation};
 }
 
-// Those of a backward call.
+// Tensors of a backward call.
 struct BackwardTensors {
   const void *grad, *x, *weight;
   const float *mean, *rstd;
@@ -105,7 +105,7 @@ bool is_dense(const P& p, const Layout& l) {
          (p.batch == 1 || l.batch == p.channels * p.spatial);
 }
 
-// Those of (batch, spatial..., channels) do.
+// Elements of (batch, spatial..., channels) lie so.
 template <class P>
 bool is_channels_last(const P& p, const Layout& l) {
   const RowMap& s = l.spatial;

@@ -87,7 +87,7 @@ struct TiledWindows {
   }
 };
 
-// The same of the filters, along k.
+// Copies filters, along k.
 template <class T, Config C>
 TC_DEVICE void copy_filters(TiledShared<C>& to, const Params& p, const T* w, int64_t filters,
                             int64_t k0, int64_t k_end) {

@@ -70,8 +70,8 @@ struct DepthwiseThread {
     }
   }
 
-  // What the taps outside the image add: zeros, but for weights that are not finite. A loop of its
-  // own, as all others skip them.
+  // The sum of the taps outside the image: zeros, but for weights that are not finite. A loop of
+  // its own, as all others skip them.
   TC_DEVICE void add_border(int64_t row, int64_t first_column) {
     const int taps = int(p.columns.taps);
 #pragma unroll 1

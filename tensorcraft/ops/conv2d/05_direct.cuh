@@ -49,7 +49,7 @@ struct DirectTile {
   }
 };
 
-// What a tile sees is so many pixels wide, and has so many.
+// A tile's part of x is so many pixels wide, and has so many.
 TC_DEVICE int pixel_pitch(const Params& p) {
   return (kDirectColumns - 1) * int(p.columns.stride) + int(p.columns.taps);
 }
@@ -178,7 +178,7 @@ struct DirectEpilogue {
   }
 };
 
-// What the sums of a thread begin with: the bias, if they are not finished one by one.
+// A thread's sums begin with the bias, if they are not finished one by one.
 template <class T, Config C>
 TC_DEVICE void begin_sums(WarpSums<32, kDirectFilters>& sums, const DirectShared<T, C>& shared) {
 #pragma unroll

@@ -206,7 +206,7 @@ struct Winograd {
     const int64_t first_filter = block.batch * p.filters + block.col;
     const int thread = int(threadIdx.x), row = thread / across * part % kWinogradTiles;
     const int element = thread / across * part / kWinogradTiles, col = thread % across * part;
-    // What a thread transforms: neighbours along channels, or along tiles.
+    // A thread transforms neighbours along channels, or along tiles.
     const int channel_place = C.along_k ? thread % kWinogradChannels : thread / kWinogradTiles;
     const int place = C.along_k ? thread / kWinogradChannels : thread % kWinogradTiles;
     const WinogradTile mine(p, block.row + place);

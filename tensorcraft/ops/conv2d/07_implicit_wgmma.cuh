@@ -130,7 +130,7 @@ struct WindowConsumer {
     for (int from = 0; from < C.block_n; from += slot_cols)
       store_slot(tile, first, from, residual_at);
   }
-  // What no bias is: it leaves -0.0 as it is. All threads have read that of the tile before.
+  // No bias is -0.0, which leaves -0.0 as it is. All threads have read that of the tile before.
   TC_DEVICE void load_bias(const BlockTile& tile) {
     const T* const bias = static_cast<const T*>(p.bias);
     for (int i = int(threadIdx.x) % kWarpgroup; i < C.block_n; i += kWarpgroup)
@@ -164,7 +164,7 @@ struct WindowConsumer {
     return p.residual_at.offset(at.sample, at.row, at.column, 0);
   }
 
-  // What a thread adds to its sums of a slot: two neighbours of both of its rows, every 8 filters.
+  // The addends of a thread's sums of a slot: two neighbours of both of its rows, every 8 filters.
   struct SlotResidual {
     Pair at[slot_cols / 8][2];
   };

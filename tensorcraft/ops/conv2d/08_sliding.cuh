@@ -133,7 +133,7 @@ struct SlidingThread {
  private:
   TC_DEVICE bool has_row(int row) const { return row >= begin && row < end; }
 
-  // Of columns outside the copies are zeros, and read nothing.
+  // Copies of columns outside are zeros, and read nothing.
   TC_DEVICE void ask_for(int row, int to) {
     const int wanted = has_row(row) ? columns_in : 0;
     const T* from = x;
@@ -156,7 +156,7 @@ struct SlidingThread {
     return (turn % period + period - slot * C.stride) % period;
   }
 
-  // What a row of x adds to row r of the windows of one row of sums.
+  // Adds a row of x to row r of the windows of one row of sums.
   TC_DEVICE void add_row(float (&to)[C.outputs][C.vector], const float (&from)[span][C.vector],
                          int r) {
 #pragma unroll

@@ -244,7 +244,7 @@ TC_DEVICE void store_outputs(RoundedOutputs<T>& slab, const Params& p, const Dir
   }
 }
 
-// What a block has while it goes over tiles.
+// The state of a block while it goes over tiles.
 template <class T, Config C>
 struct StemBlock {
   DirectWgmmaShared<T, C>& shared;

@@ -43,7 +43,7 @@ inline Choice depthwise(const Params& p, const Given& given, const op::Gpu& gpu)
                               div_ceil(pieces, int64_t(c.threads / kDepthwiseLanes)), 1, most)};
 }
 
-// What a thread of sliding has: outputs side by side, and rows of x on their way.
+// The work of a thread of sliding: outputs side by side, and rows of x on their way.
 constexpr Config sliding_config(int taps, int stride, ConvActivation activation) {
   return {.threads = 128,
           .activation = activation,

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-// What the choices of plan.h and depthwise_plan.h ask of a call; host only.
+// Facts of a call that the choices of plan.h and depthwise_plan.h ask for; host only.
 namespace tensorcraft::kernel::conv2d {
 
 using Choice = op::Choice<Config>;

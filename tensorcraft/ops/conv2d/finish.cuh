@@ -5,7 +5,7 @@
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/ops/conv2d/params.h"
 
-// What every rung does with finished sums: add bias and residual, activate, round once, store.
+// How every rung finishes its sums: add bias and residual, activate, round once, store.
 namespace tensorcraft::kernel::conv2d {
 
 // A place of the result.

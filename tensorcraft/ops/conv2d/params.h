@@ -30,7 +30,8 @@ struct Params {
   Divider by_pieces = {}, by_segments = {};
 };
 
-// What a block of depthwise has: threads along channels, and room for the weights of so many taps.
+// The size of a block of depthwise: threads along channels, and room for the weights of so many
+// taps.
 inline constexpr int kDepthwiseLanes = 8, kDepthwiseMaxTaps = 49;
 
 // Bytes of channels side by side that a block of sliding has.
@@ -59,13 +60,13 @@ struct Config {
   int consumers = 0;  // implicit_wgmma: warpgroups that multiply
 };
 
-// What implicit_wgmma is given besides: how the copy engine finds windows of x, the filters by
+// Further params of implicit_wgmma: how the copy engine finds windows of x, the filters by
 // channels and taps, and the result by places.
 struct MappedParams : Params {
   TensorMap x_map, w_map, out_map;
 };
-// What one store of the copy engine takes of the result: 64 places of so many filters, in lines of
-// 128 or 64 bytes, and how many such slots a consumer has.
+// The part of the result that one store of the copy engine takes: 64 places of so many filters, in
+// lines of 128 or 64 bytes, and how many such slots a consumer has.
 TC_HOST_DEVICE constexpr int result_slot_columns(const Config& c, int element_bytes) {
   return (c.block_n * element_bytes % 128 == 0 ? 128 : 64) / element_bytes;
 }
@@ -90,7 +91,7 @@ TC_HOST_DEVICE constexpr int direct_wgmma_shared_bytes(const Config& c) {
   return round_up(pixels, 128) + 2 * 64 * kDirectFilters * 2 + 128 * 2;
 }
 
-// What a block of winograd has: tiles of 2 x 2 outputs, channels of a step, and by the taps of a
+// The size of a block of winograd: tiles of 2 x 2 outputs, channels of a step, and by the taps of a
 // line of the window the elements of a tile, filters, and dynamic shared memory.
 inline constexpr int kWinogradTiles = 32, kWinogradChannels = 8;
 TC_HOST_DEVICE constexpr int winograd_elements(int taps) { return (taps + 1) * (taps + 1); }

@@ -34,7 +34,7 @@ struct Tile {
 inline constexpr int kStepBytes = 128;  // of a row of the product in one step along k
 inline constexpr Tile kTiles[] = {
     {128, 128, 64, 64, 3, 2}, {128, 64, 64, 32, 4, 2}, {64, 64, 32, 32, 4, 3}};
-// Those of float32: rounding takes registers, which a warp's 64 x 64 sums leave too few of.
+// Tiles of float32: rounding takes registers, which a warp's 64 x 64 sums leave too few of.
 inline constexpr Tile kTf32Tiles[] = {
     {128, 128, 64, 32, 3, 1}, {128, 64, 64, 32, 4, 2}, {64, 64, 32, 32, 4, 3}};
 constexpr Config gemm_config(const Tile& t, int vector, ConvActivation activation,
@@ -129,8 +129,8 @@ struct WgmmaTile {
   int m, n, stages;
   double step, crowd, tile, start;
 };
-// Those of gemm, where it has such a tile: its steps are the same but for the windows. A tile of
-// 192 x 128 has as many products as one of 128 x 192.
+// The tiles of gemm, where it has such a tile: its steps are the same but for the windows. A tile
+// of 192 x 128 has as many products as one of 128 x 192.
 inline constexpr WgmmaTile kWgmmaTiles[] = {
     {128, 256, 4, 0.585, 0.121, 1.52, 1.98}, {128, 192, 4, 0.440, 0.106, 1.29, 2.93},
     {192, 128, 4, 0.440, 0.106, 1.29, 2.93}, {128, 160, 5, 0.392, 0.074, 0.97, 2.05},
@@ -429,7 +429,7 @@ inline constexpr Rung kRungs[] = {
      .choose = tiled},
     kNaiveRung,
 };
-// Of depthwise_conv2d.
+// The ladder of depthwise_conv2d.
 inline constexpr Rung kDepthwiseRungs[] = {kSlidingRung, kDepthwiseRung, kNaiveRung};
 
 using Im2colChoice = op::Choice<Im2colConfig>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every rung does before and after it has walked over the logits of a row.
+// Work of every rung before and after its walk over the logits of a row.
 #include "tensorcraft/device/exp_sum.cuh"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/ops/cross_entropy/params.h"

@@ -102,7 +102,7 @@ struct BucketShared {
   Part part;
 };
 
-// What all buckets have.
+// Counts over all buckets.
 struct AllParts {
   int64_t elements, parts;
 };

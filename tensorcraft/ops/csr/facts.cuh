@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What threads know of rows, taken together.
+// Joins what threads know of rows.
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/ops/csr/params.h"
 

@@ -60,7 +60,7 @@ struct KeyPlaces {
     __syncwarp();
     return first + rank;
   }
-  // The same where no other lane has the key.
+  // Serves where no other lane has the key.
   TC_DEVICE uint32_t rank(int key) {
     uint16_t* const own = next[threadIdx.x / kWarpSize];
     const uint32_t rank = key >= 0 ? own[key] : 0;

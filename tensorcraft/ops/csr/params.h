@@ -24,7 +24,7 @@ struct Config {
   int threads = 256;
 };
 
-// What the report knows of rows: the largest of each but `empty_rows`, which is a sum. A first row
+// The report's facts of rows: the largest of each but `empty_rows`, which is a sum. A first row
 // is kept as the rows from it on, so that 0 is none and the largest is the first.
 struct Facts {
   int64_t longest_row, empty_rows, bad_offsets, bad_indices, repeated;
@@ -49,9 +49,10 @@ TC_HOST_DEVICE constexpr int bucket_shared_bytes(const Config& c) {
   return elements_of_block(c) * 8 + c.threads / 32 * kMostKeys * 2 + 2 * kMostKeys * 4 + 1024;
 }
 
-// What the workspace of buckets holds, and where: elements by chunks, which are in the order of
-// buckets; the elements of each bucket; those in front of a chunk's run of a bucket, and of all its
-// runs; where a run begins in its chunk; and how many elements of a column a part of a bucket has.
+// The contents of buckets' workspace, and where they lie: elements by chunks, which are in the
+// order of buckets; the elements of each bucket; those in front of a chunk's run of a bucket, and
+// of all its runs; where a run begins in its chunk; and how many elements of a column a part of a
+// bucket has.
 inline constexpr int kCarriedBytes = 8;
 TC_HOST_DEVICE int64_t totals_at(const Params& p) { return p.a.stored * kCarriedBytes; }
 TC_HOST_DEVICE int64_t run_begins_at(const Params& p) {

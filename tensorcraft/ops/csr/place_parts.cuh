@@ -19,7 +19,7 @@ struct PartBlock {
   TC_DEVICE PartBlock(const Params& params, BucketShared<C>& memory)
       : p(params), shared(memory), part(memory.part), columns(1 << params.low_bits) {}
 
-  // The same elements by columns. Between barriers.
+  // Sorts those elements by columns. Call it between barriers.
   TC_DEVICE void sort() {
     const WarpShare<C> share(part.size);
     Carried own[each];
@@ -48,7 +48,7 @@ struct PartBlock {
     __syncthreads();
   }
 
-  // What other parts have of a column: in front of this one, and all.
+  // Counts the elements of a column in other parts: in front of this one, and all.
   TC_DEVICE void count(int column, uint32_t& before, uint32_t& all) const {
     const int64_t first = part.number - part.index, parts = parts_of<C>(part.elements);
     before = all = 0;

@@ -19,7 +19,7 @@ struct RowRun {
 
   TC_DEVICE int64_t stretches() const { return div_ceil(size, int64_t(kWarpSize)); }
 };
-// What is listed of it.
+// A run as it is listed.
 struct ListedRun {
   uint32_t begin = 0, end = 0;
 };
@@ -94,7 +94,8 @@ struct TileBlock {
     clear_left_out<T, I, C>(p, at, tile_row, tile_rows);
   }
 
-  // Those of a row, `first` of them in front, that lie among as many as the block takes at once.
+  // Lists those of a row, `first` of them in front, that lie among as many as the block takes at
+  // once.
   TC_DEVICE void list_stretches(const RowRun& run, int64_t first) {
     const int64_t end = min_of(run.stretches(), TileShared<C>::stretches_of_all - first);
     for (int64_t i = first < 0 ? -first : 0; i < end; ++i) {
@@ -106,7 +107,7 @@ struct TileBlock {
     }
   }
 
-  // What warps find behind `count` stretches, and leave out.
+  // Fills the list behind `count` stretches with ones that warps leave out.
   TC_DEVICE void fill_stretches(int count) {
     for (int i = count + int(threadIdx.x); i < TileShared<C>::stretches_of_all; i += C.threads)
       shared.stretches[i] = {.begin = 0, .size = 1, .row = 0, .is_whole_row = 0};

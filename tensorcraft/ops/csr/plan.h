@@ -25,7 +25,7 @@ inline Choice report(const Params& p, const op::NoGiven&, const op::Gpu&) {
 inline Choice starts(const Params& p, const op::NoGiven&, const op::Gpu&) {
   return one_each(merge_tiles(p.a.rows, p.a.stored) + 1);
 }
-// Of as many counts as the matrix has rows.
+// Sums as many counts as the matrix has rows.
 inline Choice offsets(const Params& p, const op::NoGiven&, const op::Gpu&) {
   return Start{{}, std::max<int64_t>(div_ceil(p.a.rows, kChunk), 1)};
 }

@@ -22,7 +22,7 @@ struct RowShared {
   uint32_t ticket;
 };
 
-// What a thread has of a tile; elements behind `end` change nothing.
+// The elements of a tile that a thread has; elements behind `end` change nothing.
 template <class T, Config C>
 TC_DEVICE AlignedVector<T, C.vector> load_own(const Params& p, const T* x, int64_t at,
                                               int64_t end) {

@@ -5,7 +5,7 @@
 
 namespace tensorcraft::kernel::cumulative_sum {
 
-// What becomes of the elements up to each one; `float_prod` is the product of integers as floats.
+// The function of the elements up to each one; `float_prod` is the product of integers as floats.
 enum class Operation : int { sum, prod, float_prod };
 
 // Run time. Steps are strides along the axis.

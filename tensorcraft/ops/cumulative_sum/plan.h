@@ -58,8 +58,8 @@ inline constexpr int kThreads = 256, kShortRowThreads = 64;
 // segments, and if fewer fitted, the last would start when the others are done.
 constexpr int blocks_per_sm(const Config& c) { return 1024 / c.threads; }
 
-// What the compiler is asked for. 16-bit elements take at most 62 registers on sm_80 to sm_90a, and
-// spill on newer architectures if they must.
+// The blocks that the compiler is asked for. 16-bit elements take at most 62 registers on sm_80 to
+// sm_90a, and spill on newer architectures if they must.
 constexpr int min_blocks(const Config& c) { return c.vector == 8 ? 1 : blocks_per_sm(c); }
 
 // Floats have wide accesses if rows allow it; integers are widened, and have none.

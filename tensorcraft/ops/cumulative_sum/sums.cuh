@@ -8,8 +8,8 @@
 
 namespace tensorcraft::kernel::cumulative_sum {
 
-// What sums and products are taken in and stored as. Integers wrap, so they are unsigned until they
-// are stored.
+// The types that sums and products are taken in and stored as. Integers wrap, so they are unsigned
+// until they are stored.
 template <class T, Operation operation = Operation::sum>
 struct Sums {
   static constexpr bool kAsFloat = FloatingPoint<T> || operation == Operation::float_prod;

@@ -28,7 +28,7 @@ struct PassWeights {
   static constexpr int taps = C.taps ? C.taps * C.taps : kFusedMaxTaps;
   alignas(16) float at[taps][pass_channels(C) + 4];
 
-  // Those of a thread's channels.
+  // Takes the weights of a thread's channels.
   TC_DEVICE void take(float (&to)[kFusedVector], int tap, int lane) const {
 #pragma unroll
     for (int i = 0; i < kFusedVector; i += 4) {
@@ -55,7 +55,7 @@ struct alignas(128) FusedShared {
   int64_t out[C.block_m], residual[C.block_m];  // where the places are; out -1: nowhere
 };
 
-// What one step multiplies.
+// The operands of one step.
 template <class T, Config C>
 struct FusedStep {
   using Element = T;

@@ -5,7 +5,7 @@
 #include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/ops/depthwise_separable_conv2d/params.h"
 
-// What both rungs do with finished sums.
+// How both rungs finish their sums.
 namespace tensorcraft::kernel::depthwise_separable_conv2d {
 
 // A place of the result.

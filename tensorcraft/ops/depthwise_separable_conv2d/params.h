@@ -44,7 +44,7 @@ struct Config {
   int stages = 1;                             // fused: steps that shared memory holds
 };
 
-// What a block of naive has: places, and channels of a step.
+// The size of a block of naive: places, and channels of a step.
 inline constexpr int kNaivePlaces = 8, kNaiveChannels = 32;
 
 // A piece of a row is what one thread of fused computes at once: so many neighbouring places, each

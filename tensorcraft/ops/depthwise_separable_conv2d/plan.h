@@ -135,7 +135,7 @@ inline const Tile* tile_for(const Params& p, const Config& window, const op::Gpu
   }
   return nullptr;
 }
-// What fused compiles in of the window.
+// The facts of the window that fused compiles in.
 inline Config window_of(const Params& p) {
   const WindowAxis &rows = p.rows, &columns = p.columns;
   const bool is_square = rows.taps == columns.taps && rows.dilation == 1 && columns.dilation == 1;

@@ -24,7 +24,7 @@ inline constexpr bool kIsFloat<f16> = true;
 template <>
 inline constexpr bool kIsFloat<bf16> = true;
 
-// What becomes an element of the output when it is rounded.
+// Computes a number that becomes an element of the output when it is rounded.
 template <class Out, Operation operation>
 TC_DEVICE float compute(float a, float b, const Params& p) {
   return FunctorFor<operation, Out>()(a, num_inputs(operation) == 1 ? p.alpha : b);

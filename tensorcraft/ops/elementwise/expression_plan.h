@@ -10,7 +10,7 @@ namespace tensorcraft::kernel::elementwise {
 
 using ExpressionChoice = op::Choice<ExpressionConfig>;
 
-// What the call says besides ExpressionParams.
+// Facts of a call that ExpressionParams do not hold.
 struct ExpressionGiven {
   int num_steps, widest;
   int bytes[kMaxInputs + 1];  // of an element of each tensor, out first

@@ -8,7 +8,7 @@ namespace tensorcraft::kernel::elementwise {
 
 using Choice = op::Choice<Config>;
 
-// What the call says besides Params.
+// Facts of a call that Params do not hold.
 struct Given {
   Operation operation;
   int widest;  // bytes of an element of the widest dtype

@@ -9,7 +9,7 @@ namespace tensorcraft::kernel::gated_activation {
 using CallParams = Nested<Params>;
 using Choice = op::Choice<Config>;
 
-// What the call says besides Params.
+// Facts of a call that Params do not hold.
 struct Given {
   Activation gate;
   int element_bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What one index brings is moved in units of up to 16 bytes, and a thread has C.vectors indices,
-// then C.vectors units in flight: two waits for all of them, not for each. Runs are whole
+// The elements of one index are moved in units of up to 16 bytes, and a thread has C.vectors
+// indices, then C.vectors units in flight: two waits for all of them, not for each. Runs are whole
 // units; if an index brings single elements, a unit is one.
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/gather/params.h"

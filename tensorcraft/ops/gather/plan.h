@@ -8,7 +8,7 @@ namespace tensorcraft::kernel::gather {
 
 using Choice = op::Choice<Config>;
 
-// What the call says besides Params, whose strides count elements until adapt.
+// Facts of a call that Params do not hold, whose strides count elements until adapt.
 struct Given {
   int element_bytes;
 };

@@ -22,7 +22,7 @@ TC_DEVICE SumOf<T> dot_of_part(const Params& p, const T* a, const T* b, int64_t 
   return sum;
 }
 
-// The same of all k of 8-bit floats with the scales of each block.
+// Sums over all k of 8-bit floats, with the scales of each block.
 template <Config C, class T>
 TC_DEVICE float dot_of_blocks(const ParamsOf<C>& p, uint32_t batch, const T* a, const T* b,
                               int64_t row, int64_t col) {
@@ -37,7 +37,7 @@ TC_DEVICE float dot_of_blocks(const ParamsOf<C>& p, uint32_t batch, const T* a, 
   return sum;
 }
 
-// The same of all k of a tile.
+// Sums over all k of a tile.
 template <Config C, class T>
 TC_DEVICE float dot(const ParamsOf<C>& p, const Tile<C>& tile, const T* a, const T* b, int64_t row,
                     int64_t col) {

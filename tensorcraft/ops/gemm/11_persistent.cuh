@@ -29,7 +29,7 @@ struct PersistentTf32 {
     Persistent::run<T, Out, C>(p);
   }
 };
-// The same for float operands in two parts.
+// Runs on float operands in two parts.
 struct Persistent3xtf32 {
   static constexpr bool begins_itself = true;
   template <class T, class Out, Config C>

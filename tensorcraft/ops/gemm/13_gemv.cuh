@@ -130,7 +130,7 @@ struct GemvAlongK {
       }
     }
   }
-  // The same times the scales of lines and tokens in a block along k.
+  // Adds products times the scales of lines and tokens in a block along k.
   TC_DEVICE void add_block(const Packed<T, vector> (&w)[lines],
                            const Packed<T, vector> (&x)[tokens],
                            const BlockScalesOf<lines>& of_lines,

@@ -51,11 +51,11 @@ enum class Layout : int { row_major, column_major };
 // Consumers compute parts of one tile, or each a tile of its own, taking turns to multiply.
 enum class Schedule : int { together, ping_pong };
 
-// What else is done to a finished sum: nothing, an expression that is compiled into the kernel, or
+// A further step of a finished sum: nothing, an expression that is compiled into the kernel, or
 // one whose steps it reads.
 enum class Expression : int { none, compiled, interpreted };
 
-// What becomes of the sums of 8-bit floats, of which tensor cores keep few bits: they stay there,
+// How sums of 8-bit floats are kept, of which tensor cores keep few bits: they stay there,
 // or those of kScaleBlock elements along k leave as they are (plain) or times the scales of their
 // block: of A's rows, and of B's columns or of squares of B.
 enum class Promotion : int { none, plain, by_column, by_square };
@@ -94,16 +94,16 @@ inline constexpr int kByColumn = 1, kByRow = 2;
 inline constexpr int kGroupsOfRows = 1, kGroupsOfK = 2;
 inline constexpr int kStraight = 0, kByRows = 1, kEngineSlots = 2;
 
-// What an expression reads beside the sum. Its arrays are broadcast to D. Neither struct has bytes
-// between or behind its fields after the first array of structs: what clears those for the plan
-// cache (GCC 12) clears others there.
+// The arguments of an expression beside the sum. Its arrays are broadcast to D. Neither struct has
+// bytes between or behind its fields after the first array of structs: what clears those for the
+// plan cache (GCC 12) clears others there.
 struct ExpressionParams : Params {
   static constexpr int kMaxArrays = 7, kMaxNumbers = 10;
   Matrix arrays[kMaxArrays];
   uint64_t numbers[kMaxNumbers];  // the bits of a float, or an int64_t
   uint64_t filler[4];
 };
-// The same with the steps, for the one kernel that serves every expression.
+// Those arguments with the steps, for the one kernel that serves every expression.
 struct InterpretedParams : ExpressionParams {
   static constexpr int kMaxSteps = 64, kStepBytes = 6;
   uint8_t steps[kMaxSteps * kStepBytes];
@@ -115,7 +115,7 @@ struct InterpretedParams : ExpressionParams {
 };
 static_assert(sizeof(ExpressionParams) % alignof(TensorMap) == 0 &&
               sizeof(InterpretedParams) % alignof(TensorMap) == 0);
-// What an array on the device says of each group: where its rows begin and where they end, how many
+// An array on the device says of each group where its rows begin and where they end, how many
 // they are, one group behind the other, or how many of the first rows of its own matrices.
 enum class GroupForm : int32_t { ranges, sizes, counts };
 
@@ -138,14 +138,14 @@ struct GroupedParams : Params {
   Groups groups;
   int64_t a_scale_group, b_scale_group;  // from the scales of a group to those of the next
 };
-// What a kernel of this Config is given.
+// The params of a kernel of this Config.
 template <Config C>
 using ParamsOf = Select<
     C.has_groups != 0, GroupedParams,
     Select<C.expression == Expression::none, Params,
            Select<C.expression == Expression::compiled, ExpressionParams, InterpretedParams>>>;
 
-// What tma needs besides: how the copy engine finds A and B, with `swap` B and A, as 128 bytes
+// Further params of tma: how the copy engine finds A and B, with `swap` B and A, as 128 bytes
 // along the unit stride, lines and batch.
 template <class Base>
 struct WithMaps : Base {
@@ -222,8 +222,8 @@ TC_HOST_DEVICE constexpr int tma_shared_bytes(const Config& c, int element_bytes
   return round_up(swizzled_shared_bytes(c, element_bytes) + 2 * c.stages * 8, 1024);
 }
 
-// What one store of the copy engine takes of D: rows, and columns of at most 128 bytes. With `swap`
-// 64 rows of the sums are 64 columns: of 4 bytes, two stores.
+// The part of D that one store of the copy engine takes: rows, and columns of at most 128 bytes.
+// With `swap` 64 rows of the sums are 64 columns: of 4 bytes, two stores.
 struct SlotShape {
   int rows, cols;
 };
@@ -255,8 +255,8 @@ TC_HOST_DEVICE constexpr int64_t part_length(int64_t k, int parts, int element_b
   return div_ceil(k, unit) * unit;
 }
 
-// What pack makes a copy of: the rows of A or the columns of B, entry by entry, each a line of the
-// copy, `parts` times `part` long.
+// The operand that pack copies: the rows of A or the columns of B, entry by entry, each a line of
+// the copy, `parts` times `part` long.
 struct PackParams {
   Matrix in;         // a row is a line
   void* workspace;   // of the launch
@@ -298,7 +298,8 @@ TC_HOST_DEVICE constexpr int lines_of_block(const LineSumsConfig& c, bool is_alo
   return is_along_k ? c.threads / 32 : 32;
 }
 
-// What group_ranges makes the ranges of groups of, each two of int32: the group of each row.
+// The input from which group_ranges makes the ranges of groups, each two of int32: the group of
+// each row.
 struct GroupRangesParams {
   const void* ids;
   void* workspace;  // of the launch, and zeros: the ranges

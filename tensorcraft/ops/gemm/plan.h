@@ -25,7 +25,7 @@ Choice unless_few_rows(const Params& p, const Given& given, const op::Gpu& gpu) 
   return c;
 }
 
-// What a rung weighs, of the product that it is chosen for.
+// Adds what a rung weighs, for the product that it is chosen for.
 template <auto weigh>
 void weigh_expected(op::Candidates<Config>& all, const Params& p, const Given& given,
                     const op::Gpu& gpu) {

@@ -10,7 +10,7 @@ using Choice = op::Choice<Config>;
 using Start = op::Start<Config>;
 using CallParams = Nested<Params>;
 
-// What the call says besides Params.
+// Facts of a call that Params do not hold.
 struct Given {
   int element_bytes;
 };

@@ -14,8 +14,8 @@ using Start = op::Start<Config>;
 using Choice = op::Choice<Config>;
 using CallParams = Nested<Params>;
 
-// What the call says besides Params. `config` has what it decides of a Config: form, activation and
-// which tensors are given.
+// Facts of a call that Params do not hold. `config` has what it decides of a Config: form,
+// activation and which tensors are given.
 struct Given {
   Config config;
   int element_bytes, weight_bytes;

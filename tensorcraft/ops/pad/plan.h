@@ -8,7 +8,7 @@ namespace tensorcraft::kernel::pad {
 
 using Choice = op::Choice<Config>;
 
-// What the call says besides Params.
+// Facts of a call that Params do not hold.
 struct Given {
   int element_bytes;
 };

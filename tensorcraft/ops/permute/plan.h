@@ -12,7 +12,7 @@ namespace tensorcraft::kernel::permute {
 
 using Choice = op::Choice<Config>;
 
-// What the call says besides Params, whose axes are those of the whole call until adapt.
+// Facts of a call that Params do not hold, whose axes are those of the whole call until adapt.
 struct Given {
   int element_bytes;  // 1, 2, 4 or 8
 };

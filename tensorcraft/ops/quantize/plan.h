@@ -12,7 +12,7 @@ using Start = op::Start<Config>;
 using Choice = op::Choice<Config>;
 using CallParams = Nested<Params>;
 
-// What the call says besides Params.
+// Facts of a call that Params do not hold.
 struct Given {
   int wide_bytes;              // of an element that is no code, one of x or, of dequantize, of out
   bool dequantizes = false;    // x holds the codes

@@ -12,7 +12,7 @@ namespace tensorcraft::kernel::rope {
 using Choice = op::Choice<Config>;
 using CallParams = Nested<Params>;
 
-// What the call says besides Params.
+// Facts of a call that Params do not hold.
 struct Given {
   int element_bytes, cache_bytes;
   Style style;

@@ -12,7 +12,7 @@ namespace tensorcraft::kernel::scatter {
 
 using Choice = op::Choice<Config>;
 
-// What the call says besides Params, whose tile is chosen by adapt.
+// Facts of a call that Params do not hold, whose tile is chosen by adapt.
 struct Given {
   int element_bytes;
   bool has_workspace = false;  // the launch brings workspace_bytes(), all 0

@@ -13,7 +13,7 @@ using Start = op::Start<Config>;
 using Choice = op::Choice<Config>;
 using CallParams = Nested<Params>;
 
-// What the call says besides Params.
+// Facts of a call that Params do not hold.
 struct Given {
   int element_bytes;
   Form form = Form::softmax;

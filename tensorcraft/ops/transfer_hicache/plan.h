@@ -15,7 +15,7 @@ using Start = op::Start<Config>;
 inline constexpr int64_t kGranule = 128;  // bytes that a warp reads side by side
 inline constexpr int64_t kDefaultQuota = 256;
 
-// What the call says besides Params.
+// Facts of a call that Params do not hold.
 struct Given {
   int unit = 1;    // bytes of the widest access that suits every address, at most 16
   int unroll = 4;  // elements that a warp moves at once

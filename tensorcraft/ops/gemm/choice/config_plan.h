@@ -10,9 +10,9 @@ namespace tensorcraft {
 // they take turns. any: as the cost model says.
 enum class GemmSchedule : int { any, together, ping_pong };
 
-// What a caller fixes of a kernel of gemm; the cost model decides what is left 0. A rung takes the
-// call if it has such a tile: `explain` lists a rung's tiles. From wgmma on, stages, cluster and
-// schedule may differ from the list as far as registers and shared memory reach.
+// The settings of a kernel of gemm that a caller fixes; the cost model decides what is left 0. A
+// rung takes the call if it has such a tile: `explain` lists a rung's tiles. From wgmma on, stages,
+// cluster and schedule may differ from the list as far as registers and shared memory reach.
 struct GemmConfig {
   int tile_m = 0, tile_n = 0, tile_k = 0;  // a block's tile of D, and one step along k
   int warp_m = 0, warp_n = 0;              // a warp's part of it (rungs with mma.sync, and async)
@@ -53,8 +53,8 @@ constexpr int most_sums(const Config& c) {
   const bool needs_room = c.split > 1 || c.has_groups;
   return needs_room && !has_column_scales(c) ? kMostSums : kMostPromotedSums;
 }
-// What a thread keeps of so many rows: sums, those of 64 rows in a block if they are promoted, and
-// its columns' scales of this block and the next, with their addresses.
+// The registers of a thread for so many rows: sums, those of 64 rows in a block if they are
+// promoted, and its columns' scales of this block and the next, with their addresses.
 constexpr int num_sums(const Config& c, int rows) {
   const int of_block = c.promotion == Promotion::none ? 0 : kGroupRows;
   return (rows + of_block) * c.block_n / kWarpgroup + (has_column_scales(c) ? c.block_n * 2 : 0);

@@ -112,7 +112,7 @@ inline Choice gemv(const Params& p, const Given& given, const op::Gpu& gpu) {
       {}, {.config = c, .blocks = tiles(c) * c.split, .min_blocks = per_sm, .cluster = c.split});
 }
 
-// What rungs that could run a call say of gemv; empty: it is not better, or cannot run it.
+// Why rungs that could run a call leave it to gemv; empty: it is not better, or cannot run it.
 inline std::string_view gemv_preference(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (few_rows(p, given).tokens >= kFewestWgmmaRows) return {};
   const Choice c = gemv(p, given, gpu);

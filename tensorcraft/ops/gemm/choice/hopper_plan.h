@@ -104,7 +104,7 @@ constexpr RingTile as_wanted(RingTile t, const GemmConfig& wanted) {
   return t;
 }
 
-// What a tile gives of a Config; the rest is the call's.
+// The fields of a Config that a tile decides; the call decides the rest.
 constexpr Config ring_tile(const RingTile& t, int operand_bytes, int producers, int slots) {
   return {.block_m = t.m,
           .block_n = t.n,
@@ -128,7 +128,7 @@ inline bool has_wide_result(const Given& given) {
 // The Config of a tile for a call, for rungs that bring D to memory straight or in any way.
 inline Config ring_config(const Params& p, const Given& given, const RingTile& t, int producers,
                           bool straight) {
-  // Of a swapped tile no instruction turns wider results.
+  // No instruction turns wider results of a swapped tile.
   const bool takes_engine =
       is_storable(p, given) && !given.has_epilogue() && (!t.swap || !has_wide_result(given));
   const int slots = straight ? kStraight : takes_engine ? kEngineSlots : kByRows;
@@ -205,7 +205,7 @@ inline double memory_us(const Params& p, const Given& given) {
          kBytesInOne;
 }
 
-// What a tile costs on its way to D beside a plain one, in microseconds of an H100, by the rows of
+// The cost of a tile on its way to D beside a plain one, in microseconds of an H100, by the rows of
 // one consumer: all finish at once. With ping_pong the other one multiplies meanwhile, which takes
 // half of that away. Of tiles up to 64 x 64 it is nothing worth comparing.
 inline double finish_us(const Given& given, const RingTile& t) {
@@ -277,7 +277,7 @@ inline double grouped_squares_us(const Params& p, const Given& given, const op::
   return std::max(us, lines * double(ring_steps(p, given)) * 128 / kBytesOfL2InOne);
 }
 
-// What a tile takes for a call, as tiles are compared.
+// The time of a tile for a call, as tiles are compared.
 inline double compared_us(const Params& p, const Given& given, const op::Gpu& gpu,
                           const RingTile& t) {
   return weighed(p, given, [&](const Params& q, const Given& g) {
@@ -322,7 +322,7 @@ inline std::string_view split_refusal(const Params& p, const Given& given) {
   return p.k * given.operand_bytes <= 128 ? "k has one step, which cannot be split" : "";
 }
 
-// What the rungs with tables weigh.
+// Adds what the rungs with tables weigh.
 inline void weigh_ring(op::Candidates<Config>& all, const Params& p, const Given& given,
                        const op::Gpu& gpu, std::span<const RingTile> tiles) {
   for (const GemmConfig& wanted : {given.config, GemmConfig{}}) {

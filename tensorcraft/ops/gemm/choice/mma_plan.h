@@ -67,7 +67,7 @@ inline constexpr TileShape kTmaTiles[] = {
     {.block = {256, 128, 64}, .part = {64, 64}, .stages = 4},
     {.block = {128, 128, 64}, .part = {64, 64}, .min_blocks = 2, .rate = 0.98, .stages = 3}};
 
-// What a tile gives of a Config; the rest is the call's.
+// The fields of a Config that a tile decides; the call decides the rest.
 constexpr Config element_tile(const TileShape& t) {
   return {.block_m = t.block.m,
           .block_n = t.block.n,
@@ -132,7 +132,7 @@ const TileShape& best_tile(const Params& p, const Given& given, const op::Gpu& g
                            [&](const auto& x, const auto& y) { return time(x) < time(y); });
 }
 
-// What best_tile() weighs, as Rung::weigh gives it.
+// Adds what best_tile() weighs, as Rung::weigh does.
 template <class ConfigOf>
 void weigh_tiles(op::Candidates<Config>& all, const Params& p, const Given& given,
                  const op::Gpu& gpu, std::span<const TileShape> tiles, const ConfigOf& config_of) {

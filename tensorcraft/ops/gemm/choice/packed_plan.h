@@ -70,7 +70,7 @@ inline Packing packing_of(const Params& p, const Given& given, Layout a_layout, 
   return {packed_operand(p, given, a_lines(p, given), Layout::row_major, a_layout),
           packed_operand(p, given, b_lines(p, given), Layout::column_major, b_layout)};
 }
-// What the rungs copy that copy at all: 8-bit operands that are not along k. A may come in
+// The operands that rungs copy: 8-bit operands that are not along k. A may come in
 // registers, so of float32 B is along k. Other tiles do without registers, and so does
 // batch_invariant, for which some A are copied along k.
 inline Packing packing_of(const Params& p, const Given& given) {
@@ -79,7 +79,7 @@ inline Packing packing_of(const Params& p, const Given& given) {
       p, given, all_along_k ? Layout::row_major : a_lines(p, given).layout,
       given.is_float32() || given.is_byte() ? Layout::column_major : b_lines(p, given).layout);
 }
-// What was copied of a call for which a rung has this Config.
+// The operands that were copied of a call for which a rung has this Config.
 inline Packing packing_for(const Params& p, const Given& given, const Config& c) {
   return c.swap ? packing_of(p, given, transposed(c.b_layout), transposed(c.a_layout))
                 : packing_of(p, given, c.a_layout, c.b_layout);
@@ -96,7 +96,7 @@ inline int64_t pack_blocks(const PackedOperand& x) {
   return div_ceil(x.lines, int64_t(kPackTile)) * div_ceil(x.part, int64_t(kPackTile)) * x.entries;
 }
 
-// What a copy takes, in microseconds: a launch, and each element read and written.
+// The time of a copy, in microseconds: a launch, and each element read and written.
 inline double pack_us(const PackedOperand& x) {
   constexpr double kLaunchUs = 2, kBytesPerUs = 2.5e6;
   if (!x.is_needed) return 0;
@@ -104,7 +104,7 @@ inline double pack_us(const PackedOperand& x) {
   return kLaunchUs + elements * x.element_bytes * (1 + x.parts) / kBytesPerUs;
 }
 
-// What the best later rung takes for these operands: the tiles of the busiest multiprocessor, with
+// The time of the best later rung for these operands: the tiles of the busiest multiprocessor, with
 // so many FLOP a microsecond as it was measured to have with the largest. Copies have to beat that
 // without a launch, of which a later rung has fewer.
 struct LaterRung {

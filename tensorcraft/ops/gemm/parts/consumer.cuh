@@ -72,7 +72,7 @@ struct Consumer {
     if constexpr (!a_registers && !promotes)
       release(read.stage == 0 ? C.stages - 1 : read.stage - 1);
   }
-  // The same for the steps that have begun, of which there is one at least.
+  // Serves the steps that have begun, of which there is one at least.
   TC_DEVICE void consume_all(int first, int end) {
     consume(true);
 #pragma unroll 1
@@ -124,7 +124,7 @@ struct Consumer {
     return epilogue.row_end() <
            (C.swap ? tile.col + C.block_n : tile.row + first_row + (i + 1) * kGroupRows);
   }
-  // Those, by rows.
+  // Stores those, by rows.
   TC_DEVICE void finish_last_rows(const Epilogue<T, Out, C>& epilogue, const Tile<C>& tile) const {
     int first = 0;
     while (first < rows / kGroupRows && !ends_within(epilogue, tile, first)) ++first;
@@ -177,7 +177,7 @@ struct Consumer {
       epilogue.store(x, row, col);
     }
   }
-  // The same through the epilogue alone.
+  // Finishes a pair through the epilogue alone.
   TC_DEVICE void finish_pair(const Epilogue<T, Out, C>& epilogue, float (&x)[2],
                              const Tile<C>& tile, int i, int n, int half) const {
     float pair[2];
@@ -274,7 +274,7 @@ struct Consumer {
     for (int u = 0; u < (C.has_c ? kPasses : 0); ++u)
       epilogue.read_c(c.at[u], row + u * kPassRows, col, 4);
   }
-  // What the columns of a unit have one of; of a gated product also those of the right half of B.
+  // The numbers of each column of a unit; of a gated product also those of the right half of B.
   struct OfUnit {
     typename Epilogue<T, Out, C>::template OfColumns<4> left, right;
   };
@@ -313,7 +313,7 @@ struct Consumer {
       epilogue.store_finished(x, to.row + i, col, count);
     }
   }
-  // What D gets at `row` and from `col` on, of unit `unit` of row i of the piece.
+  // The elements of D at `row` and from `col` on, of unit `unit` of row i of the piece.
   TC_DEVICE void finish_unit(const Epilogue<T, Out, C>& epilogue, float (&x)[4], int i, int unit,
                              const FourOfC& c, const OfUnit& of, int64_t row, int64_t col,
                              int count) const {

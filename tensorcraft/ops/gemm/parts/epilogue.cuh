@@ -8,7 +8,7 @@
 #include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/gemm/parts/tile.cuh"
 
-// What every rung does with a finished sum: scale, add, activate, gate, round once, store.
+// How every rung finishes a sum: scale, add, activate, gate, round once, store.
 namespace tensorcraft::kernel::gemm {
 
 // N neighbours from `from` on, 0 for those past the first `count`; accesses of kVector elements if
@@ -39,8 +39,8 @@ TC_DEVICE void load_shared(T (&to)[N], const T* from, int count) {
   for (int i = 0; i < N; ++i) to[i] = one;
 }
 
-// What a product is summed up in. Sums of integers pass as the bits of floats: nothing between the
-// sum and the epilogue computes with them.
+// The type that a product is summed up in. Sums of integers pass as the bits of floats: nothing
+// between the sum and the epilogue computes with them.
 template <class T>
 using SumOf = Select<is_integral_v<T>, int32_t, float>;
 TC_DEVICE float sum_bits(float sum) { return sum; }
@@ -79,8 +79,8 @@ struct CompiledExpression;
 template <Config C>
 struct InterpretedExpression;
 
-// What the type of a result says: the elements of D, and what is done to them last. functor.cuh has
-// another.
+// The facts in the type of a result: the elements of D, and what is done to them last. functor.cuh
+// has another.
 template <class Result, Config C>
 struct ResultOf {
   using Element = Result;
@@ -119,7 +119,7 @@ template <class Out>
 inline constexpr bool kIsSums = is_integral_v<Out> && sizeof(Out) == 4;
 template <class Out>
 inline constexpr bool kIsCode = sizeof(Out) == 1;
-// What bias is: what D is if T has 8 bits, but no code.
+// The type of bias: that of D if T has 8 bits, but no code.
 template <class T, class Out>
 using BiasOf = Select<sizeof(T) == 1, Select<kIsCode<Out>, float, Out>, T>;
 
@@ -179,7 +179,7 @@ struct Epilogue {
     store_finished(x, row, col, count);
   }
 
-  // The same of a gated product: sums of the left and of the right half of B.
+  // Serves a gated product: sums of the left and of the right half of B.
   template <int N>
   TC_DEVICE void store(const float (&gate)[N], const float (&up)[N], int64_t row,
                        int64_t col) const {
@@ -195,7 +195,7 @@ struct Epilogue {
   struct InC {
     Out at[C.has_c ? N : 1];
   };
-  // Of those the first `count` are inside; the rest is 0. Only if C is added: `c` says so.
+  // The first `count` of those are inside; the rest is 0. Only if C is added: `c` says so.
   template <int N>
   TC_DEVICE void read_c(InC<N>& to, int64_t row, int64_t col, int count) const {
     if constexpr (C.has_c)
@@ -203,7 +203,7 @@ struct Epilogue {
                                   p.c.col_stride, count);
   }
 
-  // What N columns of B have one of: a factor, an addend, a zero point and a sum.
+  // The numbers of each of N columns of B: a factor, an addend, a zero point and a sum.
   template <int N>
   struct OfColumns {
     float scale[C.has_scales ? N : 1], bias[C.has_bias == kByColumn ? N : 1];
@@ -229,7 +229,7 @@ struct Epilogue {
     return of;
   }
 
-  // What is stored, before it is rounded to Out: N neighbours of a row inside D, of which the first
+  // The results before they are rounded to Out: N neighbours of a row inside D, of which the first
   // `count` are inside, perhaps none. For rungs that store by themselves, or have read what is
   // added.
   template <int N>
@@ -255,7 +255,7 @@ struct Epilogue {
     }
   }
 
-  // The same of a gated product.
+  // Serves a gated product.
   template <int N>
   TC_DEVICE void finish_gated(float (&x)[N], const float (&gate)[N], const float (&up)[N],
                               int64_t row, int64_t col, int count) const {

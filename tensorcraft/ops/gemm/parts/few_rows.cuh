@@ -3,8 +3,8 @@
 #include "tensorcraft/device/ptx/cluster.cuh"
 #include "tensorcraft/ops/gemm/parts/epilogue.cuh"
 
-// Of products with few rows of A, or with `swap` few columns of B: which part a block computes, and
-// how parts are added.
+// For products with few rows of A, or with `swap` few columns of B: which part a block computes,
+// and how parts are added.
 namespace tensorcraft::kernel::gemm {
 
 // A block's outputs, and its place among the blocks that share them and have a part of k each.
@@ -37,7 +37,7 @@ struct SplitSums {
   static constexpr int per_row = stored / width, groups = rows * per_row;
   using Group = AlignedVector<float, width>;
 
-  // Of token t and output i.
+  // The sum of token t and output i.
   TC_DEVICE float& sum(int part, int t, int i) { return C.swap ? at[part][i][t] : at[part][t][i]; }
   static TC_DEVICE int col_of(int side, int g) { return side * stored + g % per_row * width; }
   TC_DEVICE Group group(int part, int side, int g) const {

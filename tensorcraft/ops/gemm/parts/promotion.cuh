@@ -90,7 +90,7 @@ struct ColumnScales {
   }
 };
 
-// What promotes a consumer's sums. Four neighbouring lanes need the same scales of rows, and every
+// Promotes a consumer's sums. Four neighbouring lanes need the same scales of rows, and every
 // fourth lane the same of columns, so each of those loads the scales of a step of its own: memory
 // is asked once in four or eight steps, as many steps ahead.
 template <Config C, int kRows>
@@ -200,7 +200,7 @@ struct Promoter {
     if constexpr (Shape::columns)
       next_columns.load(p, batch, col, min_of(from + int(threadIdx.x) % 32 / 4, end - 1));
   }
-  // Of those that the lanes loaded, that of the step.
+  // The scale of the step among those that the lanes loaded.
   TC_DEVICE float of_row(float x) const {
     return __shfl_sync(kFullWarp, x, number % kRowsAhead, kRowsAhead);
   }

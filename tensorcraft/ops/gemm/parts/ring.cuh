@@ -116,7 +116,7 @@ struct Producer {
     }
     fill.advance();
   }
-  // The same for steps `first` to `end` of a tile.
+  // Serves steps `first` to `end` of a tile.
   TC_DEVICE void produce(const BlockTile& tile, int first, int end) {
     boxes = boxes_of(tile);
 #pragma unroll 1

@@ -39,7 +39,7 @@ struct TileWalk {
   }
 };
 
-// The same of groups of rows, by all lanes of a warp.
+// Serves groups of rows, by all lanes of a warp.
 template <Config C>
 struct GroupedTileWalk {
   using Cluster = RingCluster<C>;
