@@ -14,6 +14,7 @@ import math
 from pathlib import Path
 
 import regions
+import results_case
 import results_table
 
 PICTURE = regions.ROOT / "docs" / "gemm_ladder.svg"
@@ -49,7 +50,7 @@ def bars(rungs, beside, amount):
 def ladder_of_bench(document, op):
     """Variants of the case with the most of them, the slowest first; and that case."""
     timed = lambda case: {r["variant"]: r["median_us"] for r in case.ladder if not r.get("error")}
-    cases = results_table.cases_of(document, op)
+    cases = results_case.cases_of(document, op)
     beside = max(cases, key=lambda case: len(timed(case)), default=None)
     if not beside or not timed(beside):
         raise SystemExit(f"ladder_picture: no variant of {op} was timed")
@@ -86,7 +87,7 @@ def picture(rungs, beside, device):
     x = lambda speed: LEFT + (RIGHT - LEFT) * math.log(speed / low) / math.log(high / low)
     bottom = TOP + STEP * len(rows)
     op, device_name = beside.first["op"], device.get("name") or "processor"
-    size = f"{results_table.short_shape(beside.first)} in {beside.first['dtype']}"
+    size = f"{results_case.short_shape(beside.first)} in {beside.first['dtype']}"
     about = f"Each rung of the {op} ladder on one {device_name}, {size}. {unit}, on a logarithmic scale."
     note = f"{unit} on one {html.escape(device_name)}, logarithmic; the right column is times the first rung"
     shapes = [f'<text class="head" x="8" y="22">{op}, step by step: {html.escape(size)}</text>',

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
-import results_table
+import results_case
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 OFFLINE = ("--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9")
@@ -107,7 +107,7 @@ def cases_of(document: dict[str, Any]) -> dict[tuple[str, str], list[dict[str, A
     found = {}
     for name, rows in problems.items():
         first = rows[0]
-        parts = [name[1].replace(first["shape"], results_table.short_shape(first), 1)]
+        parts = [name[1].replace(first["shape"], results_case.short_shape(first), 1)]
         parts += [timings[name]] if len(set(timings.values())) > 1 else []
         parts += [name[2]] if len({cache for _, _, cache in problems}) > 1 else []
         found[name[0], ", ".join(parts)] = rows

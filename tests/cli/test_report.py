@@ -17,7 +17,7 @@ import report_page
 from process import ROOT, Run
 
 sys.path.insert(0, str(ROOT / "scripts"))
-import results_table
+import results_case
 
 MADE_UP = Path(__file__).with_name("made_up_results.json")
 DOCUMENT: dict[str, Any] = json.loads(MADE_UP.read_text())
@@ -153,7 +153,7 @@ def test_a_table_that_cannot_be_written_is_an_error(run: Run, tmp_path: Path) ->
 
 def test_the_documents_and_the_page_have_the_same_ratios(run: Run) -> None:
     (file,) = run("report", str(MADE_UP), "--output", "-", "--json").json()["files"]
-    cases = results_table.cases_of(DOCUMENT, "")
+    cases = results_case.cases_of(DOCUMENT, "")
     assert len(cases) == len(file["cases"])
     for ours, theirs in zip(cases, file["cases"], strict=True):
         assert ours.ratios == pytest.approx(theirs["ratios"], rel=1e-5)
@@ -174,7 +174,7 @@ def test_cold_and_warm_are_two_cases(run: Run, tmp_path: Path) -> None:
     (file,) = run("report", written(tmp_path, document), "-o", "-", "--json").json()["files"]
     assert [(c["cache"], c["median_us"]) for c in file["cases"]] == [("cold", 72.5), ("warm", 36.25)]
     assert file["cases"][1]["ratios"]["copy"] == pytest.approx(69 / 36.25, rel=1e-5)
-    assert [c.ratios for c in results_table.cases_of(document, "")] == [
+    assert [c.ratios for c in results_case.cases_of(document, "")] == [
         pytest.approx(c["ratios"], rel=1e-5) for c in file["cases"]
     ]
 
