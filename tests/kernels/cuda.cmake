@@ -27,8 +27,8 @@ function(tensorcraft_cuda_program name label)
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 900 SKIP_RETURN_CODE 77)
 endfunction()
 
-set(launchers_sources kernels/convolution_test.cu kernels/elementwise_test.cu kernels/gemm_grouped_test.cu kernels/gemm_test.cu kernels/launch_test.cu
-                      kernels/launchers_test.cu)
+set(launchers_sources kernels/compiled_sets_test.cu kernels/convolution_test.cu kernels/elementwise_test.cu kernels/gemm_grouped_test.cu kernels/gemm_test.cu
+                      kernels/launch_test.cu kernels/launchers_test.cu)
 set_source_files_properties(kernels/elementwise_test.cu PROPERTIES COMPILE_OPTIONS --extended-lambda)
 tensorcraft_cuda_program(launchers_tests cpu SOURCES ${launchers_sources} LIBRARIES GTest::gtest_main)
 # Without a GPU no test waits for these kernels, and the compiler need not take long over them. The example in tests/package
