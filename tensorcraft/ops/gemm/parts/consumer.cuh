@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/ptx/barrier.cuh"
 #include "tensorcraft/device/ptx/bulk.cuh"
-#include "tensorcraft/device/ptx/stmatrix.cuh"
 #include "tensorcraft/device/tile/warpgroup_sums.cuh"
 #include "tensorcraft/ops/gemm/parts/epilogue.cuh"
 #include "tensorcraft/ops/gemm/parts/promotion.cuh"
@@ -346,7 +344,7 @@ struct Consumer {
 #pragma unroll
       for (int part = 0; part < 4; ++part)
         finish_pair(epilogue, x[part], tile, i, from / 8 + n + part / 2, part % 2);
-      put(to[pieces > 1 ? threadIdx.x / 64 % 2 : 0], x, n);
+      put_sums<Out, C, a_registers>(to[pieces > 1 ? threadIdx.x / 64 % 2 : 0], x, n);
     }
     ptx::fence_proxy_async();
     meet();
@@ -361,38 +359,6 @@ struct Consumer {
         ptx::tma_store(&p.d_map, at, to + piece);
       }
       ptx::cp_async_bulk_commit_group();
-    }
-  }
-  // A thread's values of 16 columns of the sums, 8 n on in the slot, in its warp's 16 rows.
-  TC_DEVICE static void put(Slot<Out, C>& to, const float (&x)[4][2], int n) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-    if constexpr (sizeof(Out) == 2) {
-      static_assert(!a_registers);
-      uint32_t words[4];
-#pragma unroll
-      for (int part = 0; part < 4; ++part) words[part] = pack_pair(x[part][0], x[part][1], Out{});
-      if constexpr (C.swap)
-        ptx::stmatrix_x4_trans(to.place((n + lane / 16) * 8 + lane % 8, warp * 2 + lane / 8 % 2),
-                               words);
-      else
-        ptx::stmatrix_x4(to.place(warp * 16 + lane % 16, n + lane / 16), words);
-    } else if constexpr (C.swap) {  // there is no stmatrix for 4 bytes
-#pragma unroll
-      for (int part = 0; part < 4; ++part) {
-        const int row = sums_row<a_registers>(part % 2) % 32;
-        const int line = (n + part / 2) * 8 + lane % 4 * 2;
-#pragma unroll
-        for (int e = 0; e < 2; ++e)
-          *reinterpret_cast<float*>(to.place(line + e, row / 4) + row % 4 * 4) = x[part][e];
-      }
-    } else {
-#pragma unroll
-      for (int part = 0; part < 4; ++part) {
-        const int line = sums_row<a_registers>(part % 2);
-        const int pair = (n + part / 2) * 4 + lane % 4;
-        store_vector(reinterpret_cast<float*>(to.place(line, pair / 2) + pair % 2 * 8),
-                     Vec2<float>{x[part][0], x[part][1]});
-      }
     }
   }
 };

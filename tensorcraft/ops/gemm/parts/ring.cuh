@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/ptx/cluster.cuh"
+#include "tensorcraft/device/ptx/stmatrix.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/boxed_producer.cuh"
 #include "tensorcraft/device/tile/consumers.cuh"
 #include "tensorcraft/device/tile/operand_tiles.cuh"
 #include "tensorcraft/device/tile/pipeline.cuh"
 #include "tensorcraft/device/tile/stage_cursor.cuh"
+#include "tensorcraft/device/tile/warpgroup_sums.cuh"
+#include "tensorcraft/device/vec.cuh"
 #include "tensorcraft/ops/gemm/parts/tile.cuh"
 
 // The parts of the rungs on wgmma: a ring of stages, the Producer that fills it, and in
@@ -39,6 +43,40 @@ TC_DEVICE int64_t cols_of(const Params& p) {
 // A piece of D as the copy engine takes it.
 template <class Out, Config C>
 using Slot = StoreSlot<slot_shape(C, sizeof(Out)).cols* int(sizeof(Out)), kSlotBytes>;
+
+// A thread's values of 16 columns of the sums, 8 n on in the slot, in its warp's 16 rows.
+template <class Out, Config C, bool a_registers>
+TC_DEVICE void put_sums(Slot<Out, C>& to, const float (&x)[4][2], int n) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+  if constexpr (sizeof(Out) == 2) {
+    static_assert(!a_registers);
+    uint32_t words[4];
+#pragma unroll
+    for (int part = 0; part < 4; ++part) words[part] = pack_pair(x[part][0], x[part][1], Out{});
+    if constexpr (C.swap)
+      ptx::stmatrix_x4_trans(to.place((n + lane / 16) * 8 + lane % 8, warp * 2 + lane / 8 % 2),
+                             words);
+    else
+      ptx::stmatrix_x4(to.place(warp * 16 + lane % 16, n + lane / 16), words);
+  } else if constexpr (C.swap) {  // there is no stmatrix for 4 bytes
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      const int row = sums_row<a_registers>(part % 2) % 32;
+      const int line = (n + part / 2) * 8 + lane % 4 * 2;
+#pragma unroll
+      for (int e = 0; e < 2; ++e)
+        *reinterpret_cast<float*>(to.place(line + e, row / 4) + row % 4 * 4) = x[part][e];
+    }
+  } else {
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      const int line = sums_row<a_registers>(part % 2);
+      const int pair = (n + part / 2) * 4 + lane % 4;
+      store_vector(reinterpret_cast<float*>(to.place(line, pair / 2) + pair % 2 * 8),
+                   Vec2<float>{x[part][0], x[part][1]});
+    }
+  }
+}
 
 template <class T, class Out, Config C>
 struct alignas(1024) Ring {
