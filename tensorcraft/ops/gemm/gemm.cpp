@@ -213,41 +213,6 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options&
   return {{"out", product_dtype(in[0], o.out_dtype), shape}};
 }
 
-// Merges batch dimensions that the strides of all matrices let be one, and drops those of size 1.
-void merge_batch(Problem& q) {
-  std::vector<TensorView*> all{&q.d, &q.a, &q.b};
-  if (q.c) all.push_back(&*q.c);
-  if (q.expression)
-    for (TensorView& t : q.expression->arrays) all.push_back(&t);
-  Dims shape;
-  std::vector<Dims> strides(all.size());
-  for (int i = 0; i < q.batch_rank(); ++i) {
-    if (q.d.shape(i) == 1) continue;
-    bool joins = shape.rank() > 0;
-    for (size_t t = 0; t < all.size() && joins; ++t)
-      joins = strides[t].back() == all[t]->stride(i) * q.d.shape(i);
-    if (joins)
-      shape[shape.rank() - 1] *= q.d.shape(i);
-    else
-      shape.push_back(q.d.shape(i));
-    for (size_t t = 0; t < all.size(); ++t) {
-      if (joins)
-        strides[t][shape.rank() - 1] = all[t]->stride(i);
-      else
-        strides[t].push_back(all[t]->stride(i));
-    }
-  }
-  const auto merged = [&](const TensorView& t, Dims steps) {
-    Dims sizes = shape;
-    for (int i = t.rank() - 2; i < t.rank(); ++i) {
-      sizes.push_back(t.shape(i));
-      steps.push_back(t.stride(i));
-    }
-    return t.at(t.data(), sizes, steps);
-  };
-  for (size_t t = all.size(); t-- > 0;) *all[t] = merged(*all[t], strides[t]);
-}
-
 // allow_tf32 is another word for a precision, so the two must say the same.
 void check_precision(DType dtype, const Options& o) {
   if (o.precision == Precision::three_tf32 && dtype != DType::float32)

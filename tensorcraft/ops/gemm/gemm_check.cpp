@@ -3,11 +3,13 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/op/checks/check.hpp"
+#include "tensorcraft/ops/gemm/problem.hpp"
 
 #include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tensorcraft::kernel::gemm {
 
@@ -216,6 +218,40 @@ void check_bias(const std::optional<TensorView>& bias, SymbolicSize& m, Symbolic
     TensorMatcher({m, 1}).with_any_strides().with_dtype(dtype).verify(*bias, "gemm", "bias");
   else
     TensorMatcher({n}).with_any_strides().with_dtype(dtype).verify(*bias, "gemm", "bias");
+}
+
+void merge_batch(Problem& q) {
+  std::vector<TensorView*> all{&q.d, &q.a, &q.b};
+  if (q.c) all.push_back(&*q.c);
+  if (q.expression)
+    for (TensorView& t : q.expression->arrays) all.push_back(&t);
+  Dims shape;
+  std::vector<Dims> strides(all.size());
+  for (int i = 0; i < q.batch_rank(); ++i) {
+    if (q.d.shape(i) == 1) continue;
+    bool joins = shape.rank() > 0;
+    for (size_t t = 0; t < all.size() && joins; ++t)
+      joins = strides[t].back() == all[t]->stride(i) * q.d.shape(i);
+    if (joins)
+      shape[shape.rank() - 1] *= q.d.shape(i);
+    else
+      shape.push_back(q.d.shape(i));
+    for (size_t t = 0; t < all.size(); ++t) {
+      if (joins)
+        strides[t][shape.rank() - 1] = all[t]->stride(i);
+      else
+        strides[t].push_back(all[t]->stride(i));
+    }
+  }
+  const auto merged = [&](const TensorView& t, Dims steps) {
+    Dims sizes = shape;
+    for (int i = t.rank() - 2; i < t.rank(); ++i) {
+      sizes.push_back(t.shape(i));
+      steps.push_back(t.stride(i));
+    }
+    return t.at(t.data(), sizes, steps);
+  };
+  for (size_t t = all.size(); t-- > 0;) *all[t] = merged(*all[t], strides[t]);
 }
 
 }  // namespace tensorcraft::kernel::gemm

@@ -9,6 +9,8 @@
 
 namespace tensorcraft::kernel::gemm {
 
+struct Problem;
+
 // Is it one of the operands' dtypes of 8 bits?
 bool is_float8(DType dtype);
 bool is_byte(DType dtype);
@@ -42,5 +44,8 @@ bool may_round(const GemmOptions& options);
 void check_gate(const GemmOptions& options);
 void check_bias(const std::optional<TensorView>& bias, SymbolicSize& m, SymbolicSize& n,
                 DType operand, DType result);
+
+// Merges batch dimensions that the strides of all matrices let be one, and drops those of size 1.
+void merge_batch(Problem& q);
 
 }  // namespace tensorcraft::kernel::gemm
