@@ -5,7 +5,6 @@
 #include "tensorcraft/op/expression/operation_names.hpp"
 #include "tensorcraft/op/host/element_bits.hpp"
 #include "tensorcraft/ops/all.hpp"
-#include "tensorcraft/ops/batch_norm/plan.h"
 #include "tensorcraft/ops/cross_entropy/plan.h"
 #include "tensorcraft/ops/cumulative_sum/plan.h"
 #include "tensorcraft/ops/elementwise/plan.h"
@@ -14,7 +13,6 @@
 #include "tensorcraft/ops/gated_activation/plan.h"
 #include "tensorcraft/ops/gather/plan.h"
 #include "tensorcraft/ops/gemm/plan.h"
-#include "tensorcraft/ops/group_norm/plan.h"
 #include "tensorcraft/ops/l2_normalize/plan.h"
 #include "tensorcraft/ops/masked_mean/plan.h"
 #include "tensorcraft/ops/norm/plan.h"
@@ -27,6 +25,7 @@
 #include "tensorcraft/ops/softmax/plan.h"
 #include "tensorcraft/ops/topk/plan.h"
 #include "tests/kernels/attention_launcher.hpp"
+#include "tests/kernels/channel_launcher.hpp"
 #include "tests/kernels/convolution_launcher.hpp"
 #include "tests/kernels/grouped_launcher.hpp"
 #include "tests/kernels/launcher_call.hpp"
@@ -111,54 +110,6 @@ bool norm(const LauncherCall& c) {
                        .weight_bytes = c.element_bytes({"weight", "bias"}),
                        .is_quantized = is_quantized};
   c.expect_rungs(n::kRungs, p, given);
-  return true;
-}
-
-int64_t plane_size(const TensorView& x) { return split_at(x, 1).inner; }
-
-bool batch_norm(const LauncherCall& c) {
-  namespace b = kernel::batch_norm;
-  const b::Tensors t{.x = c.in().data(),
-                     .weight = c.address("weight"),
-                     .bias = c.address("bias"),
-                     .running_mean = c.address("running_mean"),
-                     .running_var = c.address("running_var"),
-                     .out = c.out().writable_data(),
-                     .mean = c.output<float>("mean"),
-                     .rstd = c.output<float>("rstd"),
-                     .running_mean_out = c.output("running_mean_out"),
-                     .running_var_out = c.output("running_var_out")};
-  const auto p = b::contiguous_params(t, c.in().shape(0), c.in().shape(1), plane_size(c.in()),
-                                      c.number("eps", 1e-5), c.number("momentum", 0.1),
-                                      c.choice("activation", Activation::none));
-  c.expect_rungs(b::kRungs, p, b::Given{c.element_bytes(), c.option("training", false)});
-  return true;
-}
-
-bool batch_norm_backward(const LauncherCall& c) {
-  namespace b = kernel::batch_norm;
-  const TensorView& x = c.in(1);
-  const b::BackwardParams p =
-      b::contiguous_params(b::BackwardTensors{.grad = c.in().data(),
-                                              .x = x.data(),
-                                              .weight = c.address("weight"),
-                                              .mean = c.address<float>("mean"),
-                                              .rstd = c.address<float>("rstd"),
-                                              .grad_input = c.out().writable_data(),
-                                              .grad_weight = c.output("grad_weight"),
-                                              .grad_bias = c.output("grad_bias")},
-                           x.shape(0), x.shape(1), plane_size(x));
-  c.expect_rungs(b::kBackwardRungs, p, b::Given{c.element_bytes()});
-  return true;
-}
-
-bool group_norm(const LauncherCall& c) {
-  namespace g = kernel::group_norm;
-  const auto p = g::contiguous_params(c.in().data(), c.address("weight"), c.address("bias"),
-                                      c.out().writable_data(), c.in().shape(0), c.in().shape(1),
-                                      plane_size(c.in()), c.option<int64_t>("num_groups", 1),
-                                      c.number("eps", 1e-5));
-  c.expect_rungs(g::kRungs, p, g::Given{c.element_bytes()});
   return true;
 }
 
@@ -438,9 +389,9 @@ const Compared kCompared[] = {
     {cross_entropy, {"cross_entropy"}},
     {l2_normalize, {"l2_normalize"}},
     {norm, {"layer_norm", "rms_norm"}},
-    {batch_norm, {"batch_norm"}},
-    {batch_norm_backward, {"batch_norm_backward"}},
-    {group_norm, {"group_norm"}},
+    {compare_batch_norm, {"batch_norm"}},
+    {compare_batch_norm_backward, {"batch_norm_backward"}},
+    {compare_group_norm, {"group_norm"}},
     {embedding, {"embedding"}},
     {gated, {"silu_and_mul", "gelu_and_mul"}},
     {rope, {"rope"}},
