@@ -261,18 +261,6 @@ void pack_filters(const Library& lib, const Convolution& c, const Slice& s, void
   run(lib, prepared.pack_w, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, into}});
 }
 
-// out is channels last in the scratch memory of the thread; brings it to its places.
-void unpack_planes(const Convolution& c, const Slice& s, const float* from) {
-  const int64_t filters = c.groups * s.filters;
-  const bool is_one_line = c.out_at.row == c.columns.out;
-  const int64_t lines = is_one_line ? 1 : s.rows, places = s.rows * c.columns.out / lines;
-  for (int64_t image = 0; image < s.images; ++image)
-    for (int64_t line = 0; line < lines; ++line, from += places * filters)
-      transpose(
-          static_cast<float*>(c.out) + c.out_at.offset(s.image + image, s.row + line, 0, s.filter),
-          {filters, c.out_at.channel, 0}, from, filters, places, filters);
-}
-
 // x: the first image of the slice.
 void execute(const Library& lib, const Convolution& c, const Slice& s, const void* x,
              const void* filters) {
@@ -319,14 +307,6 @@ const char* reason_against(const Convolution& c) {
   };
   if (!forwards(c.x_at) || !forwards(c.w_at) || !forwards(c.out_at)) return "the strides";
   return nullptr;
-}
-
-// The convolution that runs: images that are planes are brought to channels last first.
-Convolution as_run(Convolution c) {
-  const int64_t channels = c.groups * c.channels;
-  if (are_planes(c.dtype, c.x_at, channels))
-    c.x_at = channels_last(c.rows.in, c.columns.in, channels);
-  return c;
 }
 
 // Brings filters to the order that primitives read, and images that are planes to channels last.

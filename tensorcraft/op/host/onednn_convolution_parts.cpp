@@ -140,4 +140,22 @@ void* moved(const void* from, int64_t elements, DType dtype) {
                                 elements * int64_t(dtype_bytes(dtype)));
 }
 
+Convolution as_run(Convolution c) {
+  const int64_t channels = c.groups * c.channels;
+  if (are_planes(c.dtype, c.x_at, channels))
+    c.x_at = channels_last(c.rows.in, c.columns.in, channels);
+  return c;
+}
+
+void unpack_planes(const Convolution& c, const Slice& s, const float* from) {
+  const int64_t filters = c.groups * s.filters;
+  const bool is_one_line = c.out_at.row == c.columns.out;
+  const int64_t lines = is_one_line ? 1 : s.rows, places = s.rows * c.columns.out / lines;
+  for (int64_t image = 0; image < s.images; ++image)
+    for (int64_t line = 0; line < lines; ++line, from += places * filters)
+      transpose(
+          static_cast<float*>(c.out) + c.out_at.offset(s.image + image, s.row + line, 0, s.filter),
+          {filters, c.out_at.channel, 0}, from, filters, places, filters);
+}
+
 }  // namespace tensorcraft::host::onednn

@@ -39,6 +39,10 @@ Inputs inputs_of(const WindowAxis& axis, int64_t output, int64_t count);
 // back, faster than oneDNN does.
 bool are_planes(DType dtype, const ImageStrides& at, int64_t channels);
 ImageStrides channels_last(int64_t rows, int64_t columns, int64_t channels);
+// The convolution that runs: images that are planes are brought to channels last first.
+Convolution as_run(Convolution c);
+// Brings a slice of out, which is channels last from `from` on, to its planes.
+void unpack_planes(const Convolution& c, const Slice& s, const float* from);
 
 // How the elements of a filter, as they lie, go to units of `unit` filters side by side, with
 // channels behind taps; all 0 if they have gaps.
