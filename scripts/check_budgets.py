@@ -23,6 +23,7 @@ VARIABLES = {
 HEADERS = (".hpp", ".h", ".cuh")
 PRIVATE_HEADERS = "tensorcraft/op/host/onednn"  # CMakeLists.txt leaves these out of the installed set
 MEDIAN_LINES = 150
+ROOM = 0.03  # of its limit that a file keeps free: what is added to a full one goes where there is room, not where it belongs
 GENERATED = re.compile(
     r"<!-- (results|index|layers)\b.*?<!-- /\1 -->", re.DOTALL
 )  # as long as what was measured, or as there are operators
@@ -56,7 +57,7 @@ LINES_OF_LAYERS = {
     "tensorcraft/op": 12000, "tensorcraft/ops": 49600, "tensorcraft/sparse": 600, "tensorcraft/packed": 600,
     "tensorcraft/diagnose": 2600, "tensorcraft/kernels": 3500, "tensorcraft/device": 10000, "tensorcraft/simt": 5000,
     "bindings": 7200, "python": 6200, "cli": 3300, "bench": 3000, "benchmarks": 7400, "cmake": 600, "examples": 4400,
-    "scripts": 3600, "tests": 83600,
+    "scripts": 3600, "tests": 83700,
 }  # fmt: skip
 SOURCE = re.compile(r".*\.(cpp|hpp|h|cuh|cu|py|pyi|sh|cmake)|(.*/)?CMakeLists\.txt")
 # scripts/control_path.py counts this of a call: files from Python to the kernel, returns of the choice's parameter.
@@ -124,6 +125,8 @@ def size_problems(tree):
         lines, limit = written.count("\n"), limit_of(name)
         if limit and lines > limit:
             yield f"{name}: {lines} lines, at most {limit}: split by idea"
+        elif limit and lines > limit * (1 - ROOM):
+            yield f"{name}: {lines} lines, within {ROOM:.0%} of its limit of {limit}: split by idea before it is full"
         if name.endswith(CPP):
             lengths.append(lines)
             if not text.startswith("// SPDX-License-Identifier: Apache-2.0\n"):
