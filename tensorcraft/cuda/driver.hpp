@@ -28,7 +28,6 @@ inline constexpr int kErrorInvalidValue = 1;
 inline constexpr int kErrorOutOfMemory = 2;
 inline constexpr int kErrorNoDevice = 100;
 inline constexpr int kErrorNotReady = 600;
-inline constexpr int kErrorIllegalAddress = 700;
 inline constexpr int kErrorStreamCaptureImplicit = 906;
 
 using DevicePointer = uint64_t;

@@ -100,8 +100,6 @@ std::shared_ptr<const LoadedKernel> kernel_of(int device) {
 
 }  // namespace
 
-std::string_view wait_kernel_text() { return kText; }
-
 void launch_wait_kernel(const WaitKernelParams& params, StreamRef stream, std::string_view what) {
   launch(*kernel_of(stream.device()), {.grid = {1}, .block = {1}}, &params, stream, what);
 }

@@ -19,7 +19,5 @@ struct WaitKernelParams {
 // Enqueues a kernel of one thread that reads the flag, sleeping for 100 ns in between, until the
 // condition holds. It is there where the driver cannot wait, or not for a limited time.
 void launch_wait_kernel(const WaitKernelParams& params, StreamRef stream, std::string_view what);
-// Its text: PTX, which every driver compiles, so that this needs no NVRTC.
-std::string_view wait_kernel_text();
 
 }  // namespace tensorcraft::cuda

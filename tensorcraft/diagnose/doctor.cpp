@@ -12,13 +12,11 @@
 #include "tensorcraft/op/host/onednn_library.hpp"
 #include "tensorcraft/diagnose/python_package.hpp"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
 #include "tensorcraft/core/error.hpp"
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>

@@ -6,7 +6,6 @@
 #include "tensorcraft/simt/async.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <thread>
 #include <utility>
 

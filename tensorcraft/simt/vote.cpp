@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // redux.sync and elect.sync.
-#include "tensorcraft/core/error.hpp"
 #include "tensorcraft/simt/cluster.hpp"
 
 #include <algorithm>

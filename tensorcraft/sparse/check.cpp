@@ -8,7 +8,6 @@
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <array>
-#include <string>
 #include <utility>
 
 namespace tensorcraft::sparse {

@@ -11,7 +11,6 @@
 
 #include <array>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 namespace tensorcraft {

@@ -8,7 +8,6 @@
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <bit>
-#include <cstring>
 #include <memory>
 
 namespace tensorcraft::expression {

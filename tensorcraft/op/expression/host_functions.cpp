@@ -8,7 +8,6 @@
 #include "tensorcraft/device/expression/functors.cuh"
 
 #include <cmath>
-#include <cstring>
 #include <optional>
 
 namespace tensorcraft::expression {

@@ -13,7 +13,6 @@
 #include <cstring>
 #include <future>
 #include <memory>
-#include <utility>
 
 namespace tensorcraft::op {
 

@@ -6,7 +6,6 @@
 #include "tensorcraft/ops/elementwise/expression_plan.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <vector>
 

@@ -2,7 +2,6 @@
 #include "tensorcraft/ops/gemm/gemm.hpp"
 
 #include "tensorcraft/core/tensor_matcher.hpp"
-#include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/registry.hpp"
 #include "tensorcraft/op/expression/operands.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/quantize/problem.hpp"
 
-#include "tensorcraft/core/error.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/op/checks/rows.hpp"

@@ -48,7 +48,6 @@ class Timeline {
   // The stream is about to be destroyed.
   void end(StreamRef stream) noexcept;
 
-  size_t num_lanes() const { return lanes_.size(); }
   StreamRef stream(uint32_t lane) const { return lanes_[lane].stream; }
 
  private:
