@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-// Products of float8 and int8: their scales, zero points, and values that conformance does not have.
+// Products of float8 and int8: their scales, zero points, and values that conformance lacks.
 namespace tensorcraft {
 namespace {
 
