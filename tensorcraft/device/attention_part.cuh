@@ -8,15 +8,11 @@
 //   values    each warp multiplies the weights of all keys by its own columns of the values
 // So two barriers a tile, no sums to join at the end but one number a row, and rows beyond 16 cost
 // products but no bytes. The scores of a tile are computed beside the weights of the one before.
-//
-// Memory answers after a microsecond, so the next tiles are on their way while one is computed:
-// cp.async brings them into a ring of stages. Keys are asked for anew as soon as their warp has
-// multiplied them, values once all warps have.
-//
-// The order of elements inside a product is free as long as both operands have the same. A lane
-// reads 8 neighbours of a key in one access; those are its elements of two steps of Q K^T. Of a
-// value it reads neighbours too, which are its column in as many steps of P V; two keys' words are
-// interleaved to make a register of the operand.
+// Memory answers after a microsecond, so cp.async brings the next tiles into a ring of stages. Keys
+// are asked for anew as soon as their warp has multiplied them, values once all warps have.
+// The order of elements in a product is free if both operands have the same. The 8 neighbours of a
+// key that a lane reads are its elements of two steps of Q K^T; of a value they are its column in
+// as many steps of P V, and two keys' words are interleaved to make a register of the operand.
 #include "tensorcraft/device/code_words.cuh"
 #include "tensorcraft/device/key_tiles.cuh"
 #include "tensorcraft/device/logit.cuh"
@@ -40,10 +36,12 @@ class AttentionPart {
   // rows: how many there are. row_of(r): address of row r's query, null if there is none.
   template <class RowOf>
   TC_DEVICE AttentionPart(Shared& shared, int rows, const RowOf& row_of, const RowLengths& lengths)
-      : shared_(shared), has_upper_(S.row_tiles > 1 || rows > 8), lengths_(lengths) {
+      : shared_(shared),
+        has_upper_(S.row_tiles > 1 || rows > 8),
+        lengths_(S.is_padded ? lengths : RowLengths{S.head_dim, S.value_dim}) {
     static_assert(sizeof(Shared) <= part_shared_bytes(S, sizeof(Code)));
     static_assert(S.stages >= 2, "values arrive while others are read");
-    copy_queries<T, S>(shared.query, row_of, head_dim());
+    copy_queries<T, S>(shared.query, row_of, lengths_.head_dim);
     ptx::cp_async_commit_group();
     reset();
   }
@@ -62,9 +60,8 @@ class AttentionPart {
   }
 
   // Keys [begin, end), perhaps none, of which row r sees seen(r). Which warp takes a key depends on
-  // its number alone, and keys that a row does not see change nothing of it: its bits do not depend
-  // on the other rows. All threads of the block call. After each tile comes added(next): all keys
-  // up to `next` are added, and the next tiles are on their way.
+  // its number alone, and keys that a row does not see change nothing of it. All threads call.
+  // After each tile comes added(next): all keys up to `next` are added.
   template <class Seen, class Added>
   TC_DEVICE void add(const Keys& keys, int begin, int end, const Seen& seen, const Logits& logits,
                      const Added& added) {
@@ -143,7 +140,7 @@ class AttentionPart {
 #pragma unroll
             for (int i = 0; i < kNeighbours; i += kGiven) {
               // Column n of step i of a block is value kNeighbours n + i of it.
-              if (column(y, 2 * (lane() % 4) + e) + i >= value_dim()) continue;
+              if (column(y, 2 * (lane() % 4) + e) + i >= lengths_.value_dim) continue;
               float x[kGiven];
               for (int n = 0; n < kGiven; ++n) x[n] = out_[tile][y][i + n][2 * half + e] * factor;
               store(column(y, 2 * (lane() % 4) + e) + i, x);
@@ -175,8 +172,6 @@ class AttentionPart {
     if constexpr (kHasScale) return value_scale_;
     return 1;
   }
-  TC_DEVICE int head_dim() const { return S.is_padded ? lengths_.head_dim : S.head_dim; }
-  TC_DEVICE int value_dim() const { return S.is_padded ? lengths_.value_dim : S.value_dim; }
   // The first of the warp's 16 keys of a tile.
   TC_DEVICE int step_of(int tile) const { return first_ + tile * S.keys() + warp() * kStepKeys; }
 
@@ -211,7 +206,7 @@ class AttentionPart {
       PartStage<Code, S>& stage = shared_.stages[tile % S.stages];
       const StepKeys step{warp() * kStepKeys, step_of(tile), {begin_, end_}};
       copy_rows(stage.keys, step, keys.keys + place.keys, keys.key_row, &stage.keys.key_pattern,
-                head_dim());
+                lengths_.head_dim);
       if constexpr (S.has_key_scales) {
         if (keys.key_scales)
           copy_numbers(stage.scales, step, keys.key_scales + place.key_scales, keys.key_scale_row);
@@ -228,7 +223,7 @@ class AttentionPart {
       const bool is_readable = of_values_ != kUnreadable;  // else none is a key
       const StepKeys step{warp() * kStepKeys, is_readable ? step_of(tile) : end_, {begin_, end_}};
       copy_rows(values, step, keys.values + (is_readable ? of_values_ : 0), keys.value_row,
-                &values.value_pattern, value_dim());
+                &values.value_pattern, lengths_.value_dim);
     }
     ptx::cp_async_commit_group();
   }

@@ -380,9 +380,10 @@ TEST(PagedAttention, ReadsWhatAppendKvWrites) {
   const auto want =
       attention(q.view().expand_dims(0), k.view().expand_dims(0), v.view().expand_dims(0),
                 {.layout = AttentionLayout::bshd, .variant = "reference"});
-  for (const auto& [dtype, error] :
-       {std::pair(DType::bfloat16, 0.01), {DType::float8_e4m3fn, 0.1}, {DType::float8_e5m2, 0.2},
-        {DType::int8, 0.1}})
+  for (const auto& [dtype, error] : {std::pair(DType::bfloat16, 0.01),
+                                     {DType::float8_e4m3fn, 0.1},
+                                     {DType::float8_e5m2, 0.2},
+                                     {DType::int8, 0.1}})
     each_paged_variant([&](Device place, std::string_view variant) {
       const bool is_code = dtype != DType::bfloat16;
       const Tensor k_cache(dtype, {4, 16, 1, 64}, place), v_cache(dtype, {4, 16, 1, 64}, place);
