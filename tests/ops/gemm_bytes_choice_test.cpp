@@ -15,12 +15,10 @@
 namespace tensorcraft {
 namespace {
 
-constexpr DType kE4m3 = DType::float8_e4m3fn, kE5m2 = DType::float8_e5m2;
-
 // A product of weights [n, k] on a GPU that need not be here.
 struct PlannedCall {
   Dims a, b;
-  DType dtype = kE4m3, out = DType::bfloat16;
+  DType dtype = DType::float8_e4m3fn, out = DType::bfloat16;
   Dims a_scale = {}, b_scale = {};
   std::string_view accumulation = "promoted";
   bool transpose_a = false;
@@ -55,7 +53,7 @@ TEST(GemmBytes, TakeTheRungsOnWgmma) {
   using kernel::gemm::Promotion;
   const Dims a{4096, 7168}, b{4096, 7168};
   const auto planned = [&](const PlannedCall& call) { return explain_bytes("sm_90a", call); };
-  for (const DType dtype : {kE4m3, kE5m2}) {
+  for (const DType dtype : {DType::float8_e4m3fn, DType::float8_e5m2}) {
     const auto e = planned({.a = a, .b = b, .dtype = dtype});
     EXPECT_EQ(e.variant, "persistent");
     EXPECT_EQ(config_of(e).promotion, Promotion::plain);
@@ -116,7 +114,7 @@ TEST(GemmBytes, HaveRoomForPromotedSums) {
 
 // Scales that are one number are a part of alpha: the kernel is the one without scales.
 TEST(GemmBytes, TakeTheKernelWithoutScalesForOneNumber) {
-  for (const DType dtype : {kE4m3, DType::int8}) {
+  for (const DType dtype : {DType::float8_e4m3fn, DType::int8}) {
     PlannedCall call{.a = {4096, 2048}, .b = {7168, 2048}, .dtype = dtype};
     const auto kernel = [&](const Dims& a_scale, const Dims& b_scale) {
       call.a_scale = a_scale, call.b_scale = b_scale;

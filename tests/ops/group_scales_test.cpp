@@ -23,7 +23,6 @@ namespace {
 using kernel::gemm::Config, kernel::gemm::Promotion;
 using test::doubles, test::expect_error, test::integers, test::normal_tensor, test::places;
 
-constexpr DType kE4m3 = DType::float8_e4m3fn;
 using Integers = std::vector<int32_t>;
 
 // Factors between 0.5 and 2, none like another.
@@ -45,7 +44,8 @@ void poison(const TensorView& rows) { std::memset(rows.writable_data(), 0xff, ro
 TEST(GroupScales, AreThoseOfTheGroup) {
   constexpr int64_t kRows = 90, kK = 272, kN = 136;
   const Integers offsets{0, 7, 7, 71, 90};
-  const Tensor a = normal_tensor({kRows, kK}, kE4m3, 1), b = normal_tensor({4, kN, kK}, kE4m3, 2);
+  const Tensor a = normal_tensor({kRows, kK}, DType::float8_e4m3fn, 1),
+               b = normal_tensor({4, kN, kK}, DType::float8_e4m3fn, 2);
   struct Call {
     Dims a, b;
   };
@@ -79,12 +79,14 @@ TEST(GroupScales, AreThoseOfTheGroup) {
 TEST(GroupScales, WhatIsBehindTheCountIsNotUsed) {
   constexpr int64_t kGroups = 3, kRows = 70, kK = 144, kN = 64;
   const Integers counts{5, 0, 66};
-  Tensor a = normal_tensor({kGroups, kRows, kK}, kE4m3), a_scale = scales({kGroups, kRows, 2});
+  Tensor a = normal_tensor({kGroups, kRows, kK}, DType::float8_e4m3fn),
+         a_scale = scales({kGroups, kRows, 2});
   for (int64_t g = 0; g < kGroups; ++g) {
     poison(a.view().select(0, g).slice(0, counts[size_t(g)], kRows));
     poison(a_scale.view().select(0, g).slice(0, counts[size_t(g)], kRows));
   }
-  const Tensor b = normal_tensor({kGroups, kN, kK}, kE4m3, 2), b_scale = scales({kGroups, 1, 2});
+  const Tensor b = normal_tensor({kGroups, kN, kK}, DType::float8_e4m3fn, 2),
+               b_scale = scales({kGroups, 1, 2});
   for (const Device d : places())
     for (const DType dtype : {DType::bfloat16, DType::float32}) {
       Tensor host(dtype, {kGroups, kRows, kN});
@@ -106,8 +108,8 @@ TEST(GroupScales, WhatIsBehindTheCountIsNotUsed) {
 }
 
 TEST(GroupScales, HaveShapesOfTheirOwn) {
-  const Tensor a = zeros(kE4m3, {6, 256}), b = zeros(kE4m3, {2, 200, 256}),
-               sizes = integers({2, 4});
+  const Tensor a = zeros(DType::float8_e4m3fn, {6, 256}),
+               b = zeros(DType::float8_e4m3fn, {2, 200, 256}), sizes = integers({2, 4});
   const auto with = [&](const Tensor& of_a, const Tensor& of_b) {
     grouped_gemm(a, b, {.sizes = sizes, .transpose_b = true, .a_scale = of_a, .b_scale = of_b});
   };
@@ -132,7 +134,7 @@ TEST(GroupScales, HaveShapesOfTheirOwn) {
       ErrorKind::value, [&] { with(scales({6, 1}), scales({200})); },
       "grouped_gemm: b_scale: expected one number, one a group, [2], one a column, [2, 200] or "
       "[2, 200, 1], or one for squares of 128 x 128 of b, [2, 2, 2], got shape [200]");
-  const Tensor batches = zeros(kE4m3, {2, 3, 256});
+  const Tensor batches = zeros(DType::float8_e4m3fn, {2, 3, 256});
   expect_error(
       ErrorKind::value,
       [&] {
@@ -150,14 +152,16 @@ TEST(GroupScales, AreOfFloat8) {
   expect_error(
       ErrorKind::type, [&] { grouped_gemm(a, b, {.sizes = sizes, .a_scale = one}); },
       "grouped_gemm: a_scale is a factor of float8 operands, and a is bfloat16; leave it out");
-  const Tensor codes = zeros(kE4m3, {6, 16}), weights = zeros(kE4m3, {2, 16, 8});
+  const Tensor codes = zeros(DType::float8_e4m3fn, {6, 16}),
+               weights = zeros(DType::float8_e4m3fn, {2, 16, 8});
   const Tensor wrong(DType::float16, {1});
   expect_error(
       ErrorKind::type, [&] { grouped_gemm(codes, weights, {.sizes = sizes, .b_scale = wrong}); },
       "grouped_gemm: b_scale: Dtype value [float16] not in the allowed options: [float32]; "
       "tc.astype(b_scale, tc.float32) converts it");
   expect_error(
-      ErrorKind::type, [&] { grouped_gemm(codes, weights, {.sizes = sizes, .out_dtype = kE4m3}); },
+      ErrorKind::type,
+      [&] { grouped_gemm(codes, weights, {.sizes = sizes, .out_dtype = DType::float8_e4m3fn}); },
       "grouped_gemm: out_dtype of float8_e4m3fn operands must be float32, float16 or bfloat16, got "
       "float8_e4m3fn");
   expect_error(
@@ -171,7 +175,8 @@ TEST(GroupScales, AreOfFloat8) {
 Config planned(int64_t groups, int64_t rows, int64_t n, int64_t k, std::string_view variant) {
   alignas(16) static std::byte memory[16];
   const op::Operator& op = find_operator("grouped_gemm");
-  const std::vector<TensorView> inputs{{memory, kE4m3, {rows, k}}, {memory, kE4m3, {groups, n, k}}};
+  const std::vector<TensorView> inputs{{memory, DType::float8_e4m3fn, {rows, k}},
+                                       {memory, DType::float8_e4m3fn, {groups, n, k}}};
   const std::vector<TensorView> outputs{
       {reinterpret_cast<void*>(uintptr_t(1) << 46), DType::bfloat16, {rows, n}}};
   const auto& options = op.description().options;
