@@ -62,7 +62,7 @@ inline constexpr auto kSlidingInstances = [] {
   }
   return all;
 }();
-// Those instances, and one for any other window.
+// The instances above, and one for any other window.
 template <class T, ConvActivation activation>
 inline constexpr auto kDepthwiseInstances = [] {
   std::array<Instance<Config>, 5> all{};

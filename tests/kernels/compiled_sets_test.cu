@@ -142,7 +142,7 @@ TEST(CompiledSets, HoldTheWidthsOfTheNorms) {
   }
 }
 
-// What a plan of either norm gives codes is in the set of its own.
+// A plan of either norm that gives codes is in a set of its own.
 TEST(CompiledSets, HoldTheWidthsOfTheNormsOfCodes) {
   namespace n = detail::norm;
   constexpr n::Config kRms = n::kFused<n::Form::rms, false>,

@@ -106,7 +106,7 @@ class Writer {
     return op::element_map(t.select(t.rank() - 1, 0).select(t.rank() - 2, 0));
   }
 
-  // Of head i % heads of token i / heads: one number is for all of them, one a head for all tokens.
+  // Head i % heads of token i / heads has it: one number is for all, one a head for all tokens.
   static Float scale_of(const std::vector<Float>& scale, int64_t i) {
     return scale.empty() ? Float(1) : scale[size_t(i) % scale.size()];
   }

@@ -18,7 +18,7 @@ struct ExpressionParams {
   int32_t num_inputs;
 };
 
-// Those params with the steps: one kernel for every expression.
+// Params with the steps: one kernel for every expression.
 struct InterpretedParams {
   static constexpr int kMaxSteps = 32;
   ExpressionParams p;

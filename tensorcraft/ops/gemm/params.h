@@ -103,7 +103,7 @@ struct ExpressionParams : Params {
   uint64_t numbers[kMaxNumbers];  // the bits of a float, or an int64_t
   uint64_t filler[4];
 };
-// Those arguments with the steps, for the one kernel that serves every expression.
+// Arguments with the steps of an expression, for the one kernel that serves every expression.
 struct InterpretedParams : ExpressionParams {
   static constexpr int kMaxSteps = 64, kStepBytes = 6;
   uint8_t steps[kMaxSteps * kStepBytes];

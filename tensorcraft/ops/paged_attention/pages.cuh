@@ -41,7 +41,7 @@ struct Pages {
   TC_DEVICE float scale(const Cache& cache, int64_t block, int j) const {
     return cache.scale ? cache.scale[scale_offset(cache, block, j)] : 1.f;
   }
-  // Of all keys of the head; 1 if scales differ by key: a cache without blocks has none.
+  // The number of all keys of the head; 1 if scales differ by key: a cache without blocks has none.
   TC_DEVICE float scale_of_all(const Cache& cache) const {
     return cache.has_key_scales() ? 1.f : scale(cache, 0, 0);
   }
