@@ -226,6 +226,7 @@ std::string_view launch_or_fail(std::string_view variant, const op::Start<Config
 // A rung that takes a call: its name, its start, and Params as it changes them.
 template <class Params, class Config>
 struct Taken {
+  // The rung's.
   std::string_view variant;
   op::Start<Config> start;
   Params params;
