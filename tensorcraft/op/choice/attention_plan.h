@@ -31,8 +31,8 @@ inline int rows_of_request(const Params& p, int rows) {
 
 // A multiprocessor of an H100 has 227 KiB for the queries, two or more tiles of keys and of values,
 // and perhaps the output; scores, weights and output are in the registers of m / 64 consumers.
-// Shorter rows are filled up with zeros by the copy engine. The last tiles of 256, and those of 192
-// with 64 keys, are for pages alone, whose tiles of one head_dim have equally many keys.
+// Shorter rows are filled up with zeros by the copy engine. Pages take the tiles of 256 and of 192
+// that have 64 keys alone, as all their tiles of one head_dim have equally many.
 struct HopperTile {
   int head_dim;
   int options;  // the most that it serves
@@ -144,6 +144,8 @@ inline std::string_view float8_refusal(const Params& p, OutputType out) {
   return "";
 }
 
+inline constexpr std::string_view kHeadDims = "head_dim, also that of v, must be a multiple of 8";
+
 // `code_bytes`: of k and v in memory.
 inline std::string_view hopper_refusal(const Params& p, int element_bytes, int code_bytes,
                                        const op::Gpu& gpu) {
@@ -164,8 +166,7 @@ inline std::string_view hopper_refusal(const Params& p, int element_bytes, int c
       !takes(p.v, p.v_strides, p.seq_k, code_bytes) || !takes(p.out, p.out_strides, p.seq_q, 2))
     return "rows of q, k, v and out must start at 16-byte boundaries, at strides of 0 to 2^40 "
            "bytes";
-  if (p.head_dim % 8 != 0 || p.v_dim % 8 != 0)
-    return "head_dim, also that of v, must be a multiple of 8";
+  if (p.head_dim % 8 != 0 || p.v_dim % 8 != 0) return kHeadDims;
   return "";
 }
 

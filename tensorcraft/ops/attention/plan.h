@@ -111,7 +111,6 @@ inline Choice tiled(const Params& p, const Given& given, const op::Gpu&) {
   return start(p, config, tiled_shared_bytes(config));
 }
 
-inline constexpr std::string_view kHeadDims = "head_dim, also that of v, must be a multiple of 8";
 inline constexpr int kMostValues = 256;  // that the registers of a block of tensor_core hold
 
 inline Choice tensor_core(const Params& p, const Given& given, const op::Gpu&) {
