@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/base.h"
+
+// A tree of draft tokens, on devices and hosts: which of the newest keys of a request its queries
+// see, of which there are as many as queries. All see the keys in front of them.
+namespace tensorcraft {
+
+struct TreeMask {
+  const void* data;         // null: none
+  int64_t batch, row, key;  // elements between requests, queries, and keys or words
+  int32_t words;            // int32 words of a row, a bit a key; 0: a bool a key
+
+  // Is newest key m seen? The row begins at `at`.
+  TC_HOST_DEVICE bool sees(int64_t at, int m) const {
+    if (words == 0) return static_cast<const uint8_t*>(data)[at + m * key] != 0;
+    if (m / 32 >= words) return false;
+    return static_cast<const uint32_t*>(data)[at + m / 32 * key] >> m % 32 & 1;
+  }
+};
+
+// What it shows to one query.
+struct TreeRow {
+  const TreeMask& mask;
+  int64_t at;  // where its row begins
+  int newest;  // the first key that the mask speaks of
+  TC_HOST_DEVICE bool sees(int key) const { return key < newest || mask.sees(at, key - newest); }
+};
+
+// Rows of one request, of which row r is query (first_row + r) / group.
+struct TreeRows {
+  const TreeMask& mask;
+  int64_t at;  // of query 0
+  int first_row, group, newest;
+  TC_HOST_DEVICE TreeRow row(int r) const {
+    return {mask, at + (first_row + r) / group * mask.row, newest};
+  }
+};
+
+// Of kernels whose calls have none.
+struct NoTree {
+  static constexpr int newest = 1 << 30;  // behind all keys
+  TC_HOST_DEVICE NoTree row(int) const { return {}; }
+  TC_HOST_DEVICE bool sees(int) const { return true; }
+};
+
+}  // namespace tensorcraft
