@@ -21,6 +21,7 @@
 #include "tensorcraft/device/query_rows.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/shared.cuh"
+#include "tensorcraft/device/tree_mask.h"
 #include "tensorcraft/device/tile/multiply_add.cuh"
 
 namespace tensorcraft {
@@ -61,10 +62,11 @@ class AttentionPart {
 
   // Keys [begin, end), perhaps none, of which row r sees seen(r). Which warp takes a key depends on
   // its number alone, and keys that a row does not see change nothing of it. All threads call.
-  // After each tile comes added(next): all keys up to `next` are added.
-  template <class Seen, class Added>
+  // After each tile comes added(next): all keys up to `next` are added. `tree`: hides some keys
+  // from tree.newest on.
+  template <class Seen, class Added, class Tree = NoTree>
   TC_DEVICE void add(const Keys& keys, int begin, int end, const Seen& seen, const Logits& logits,
-                     const Added& added) {
+                     const Added& added, const Tree& tree = {}) {
     for (int tile = 0; tile < S.row_tiles; ++tile)
       for (int half = 0; half < 2; ++half) seen_[tile][half] = seen(row(tile, half));
     begin_ = begin;
@@ -87,7 +89,7 @@ class AttentionPart {
     Logits of_codes = logits;
     if constexpr (kHasScale) of_codes.scale *= keys.key_scale;
     Scores scores = score(keys, 0);
-    find_tops(scores, 0, of_codes);
+    find_tops(scores, 0, of_codes, tree);
     int t = 0;
 #pragma unroll 1
     do {
@@ -102,7 +104,7 @@ class AttentionPart {
       if constexpr (!kIsAhead) next = score(keys, t + 1);
       ++t;
       scores = next;
-      find_tops(scores, t, of_codes);
+      find_tops(scores, t, of_codes, tree);
       added(first_ + t * S.keys());
     } while (first_ + t * S.keys() < end);
     ptx::cp_async_wait_group<0>();
@@ -163,10 +165,6 @@ class AttentionPart {
   TC_DEVICE static int row(int tile, int half) { return kTileRows * tile + lane() / 4 + 8 * half; }
   TC_DEVICE static int column(int block, int n) {
     return warp() * kColumns + (8 * block + n) * kNeighbours;
-  }
-  // A maximum of -inf saw nothing; -inf - (-inf) would be NaN.
-  TC_DEVICE static float weight_of(float x, float top) {
-    return exp2_fast((x - (top == -kInfinity ? 0.f : top)) * kLog2E);
   }
   TC_DEVICE float value_scale() const {
     if constexpr (kHasScale) return value_scale_;
@@ -266,7 +264,8 @@ class AttentionPart {
   }
 
   // Scores become logits, and the largest of each row goes to the other warps.
-  TC_DEVICE void find_tops(Scores& scores, int of_tile, const Logits& logits) {
+  template <class Tree>
+  TC_DEVICE void find_tops(Scores& scores, int of_tile, const Logits& logits, const Tree& tree) {
     const bool is_readable = scores.are_readable;
     const int j = step_of(of_tile), first = j + 2 * (lane() % 4);
 #pragma unroll
@@ -275,8 +274,8 @@ class AttentionPart {
       for (int half = 0; half < 2; ++half) {
         if (half == 1 && !has_upper_) break;
         const KeyRange& seen = seen_[tile][half];
-        // Does a row not see all of the warp's keys?
-        const bool hides = !warp_all(is_readable && seen.begin <= j && j + kStepKeys <= seen.end);
+        const bool sees_all = is_readable && seen.begin <= j && j + kStepKeys <= seen.end &&
+                              j + kStepKeys <= tree.newest;
         float top = -kInfinity;
         for (int n = 0; n < 2; ++n)
           for (int e = 0; e < 2; ++e) {
@@ -287,13 +286,15 @@ class AttentionPart {
             else
               s *= logits.scale;
           }
-        if (hides)
+        if (!warp_all(sees_all)) {
+          const auto of_row = tree.row(row(tile, half));
           for (int n = 0; n < 2; ++n)
             for (int e = 0; e < 2; ++e) {
               const int key = first + 8 * n + e;
-              if (!is_readable || key < seen.begin || key >= seen.end)
+              if (!is_readable || key < seen.begin || key >= seen.end || !of_row.sees(key))
                 scores.of[tile][n][2 * half + e] = -kInfinity;
             }
+        }
         for (int n = 0; n < 2; ++n)
           for (int e = 0; e < 2; ++e) top = fmaxf(top, scores.of[tile][n][2 * half + e]);
         top = fmaxf(top, __shfl_xor_sync(kFullWarp, top, 1));

@@ -16,6 +16,12 @@ TC_DEVICE float capped(float s, float softcap) {
   return softcap > 0 ? SoftCap(1.f, softcap)(s) : s;
 }
 
+// The weight of a logit beside the largest. A largest one of -inf saw nothing; -inf - (-inf) would
+// be NaN.
+TC_DEVICE float weight_of(float x, float top) {
+  return exp2_fast((x - (top == -kInfinity ? 0.f : top)) * kLog2E);
+}
+
 // A row whose keys have `lse`, with a sink: what its values are multiplied by, and its lse then.
 struct Finished {
   float factor, lse;

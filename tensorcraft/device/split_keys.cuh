@@ -88,10 +88,10 @@ struct PartStore {
 // The first step: rows from `first` on meet the parts of a run, by an AttentionPart. make_keys()
 // finds the keys; its values begin at `slice` of a row's. find(row) knows where a result goes: a
 // single part is the result, with the bits that combine_parts() gives it.
-template <class Part, class T, class MakeKeys, class Find>
+template <class Part, class T, class MakeKeys, class Find, class Tree = NoTree>
 TC_DEVICE void split_keys(const SplitRows<T>& rows, int first, int run, int slice,
                           const KeyParts& parts, const Logits& logits, const MakeKeys& make_keys,
-                          const Find& find) {
+                          const Find& find, const Tree& tree = {}) {
   const int count = rows.count(), next = first + Part::kRows;
   const int keys_of_part = part_keys(rows.keys), keys_of_run = parts.run * keys_of_part;
   int begin = rows.seen(first).begin, end = rows.seen((next < count ? next : count) - 1).end;
@@ -126,13 +126,14 @@ TC_DEVICE void split_keys(const SplitRows<T>& rows, int first, int run, int slic
   Part work(dynamic_shared<typename Part::Shared>(), count - first, query,
             {rows.head_dim, parts.values - slice});
   int part = begin / keys_of_part, end_of_part = (part + 1) * keys_of_part;
-  work.add(make_keys(), begin, end, seen, logits, [&](int added) {
-    if (added < end_of_part && added < end) return;
+  const auto added = [&](int next_key) {
+    if (next_key < end_of_part && next_key < end) return;
     work.finish([&](int r, const RowSum& found) { return store_of(part, r, found); });
     work.reset();
     ++part;
     end_of_part += keys_of_part;
-  });
+  };
+  work.add(make_keys(), begin, end, seen, logits, added, tree);
 }
 
 // A warp's share of a row in the second step: kOwn of the kSums sums, 4 values a lane.

@@ -10,106 +10,19 @@
 #include "tensorcraft/ops/merge_attention/merge_attention.hpp"
 #include "tensorcraft/ops/permute/permute.hpp"
 #include "tests/support/expect_error.hpp"
+#include "tests/support/paged_batch.hpp"
 #include "tests/support/tensors.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <random>
 #include <vector>
 
 namespace tensorcraft {
 namespace {
 
-using test::doubles, test::expect_error, test::normal_tensor;
-
-// A batch whose keys lie in pages that are in disorder. Every element that no query may read is
-// NaN.
-struct PagedBatch {
-  std::vector<int> lengths;
-  int block_size = 16, heads_k = 2, dim = 64;
-  DType dtype = DType::bfloat16;
-  unsigned order = 1;   // of the pages
-  int spare = 3;        // pages of no request
-  Tensor keys, values;  // [batch, longest, heads_k, dim], float32
-  Tensor k_cache, v_cache, tables;
-
-  int longest() const { return std::max(1, *std::ranges::max_element(lengths)); }
-  int width() const { return (longest() + block_size - 1) / block_size + 1; }
-
-  void fill(unsigned seed) {
-    const Dims shape{int64_t(lengths.size()), longest(), heads_k, dim};
-    keys = normal_tensor(shape, DType::float32, seed);
-    values = normal_tensor(shape, DType::float32, seed + 1);
-    lay_out();
-  }
-  void lay_out() {
-    int blocks = spare;
-    for (const int n : lengths) blocks += (n + block_size - 1) / block_size;
-    std::vector<int32_t> free(static_cast<size_t>(blocks));
-    std::iota(free.begin(), free.end(), 0);
-    std::shuffle(free.begin(), free.end(), std::mt19937(order));
-    const Dims shape{blocks, block_size, heads_k, dim};
-    std::vector<float> k(size_t(num_elements(shape)), NAN), v = k;
-    // Entries behind a request's blocks name no block at all.
-    std::vector<int32_t> table(lengths.size() * size_t(width()), order % 2 ? -1 : 1 << 29);
-    const int row = heads_k * dim;
-    for (size_t b = 0; b < lengths.size(); ++b)
-      for (int j = 0; j < lengths[b]; ++j) {
-        int32_t& block = table[b * size_t(width()) + size_t(j / block_size)];
-        if (j % block_size == 0) {
-          block = free.back();
-          free.pop_back();
-        }
-        const auto from = (int64_t(b) * longest() + j) * row;
-        const auto to = (int64_t(block) * block_size + j % block_size) * row;
-        std::copy_n(keys.data_as<float>() + from, row, k.begin() + to);
-        std::copy_n(values.data_as<float>() + from, row, v.begin() + to);
-      }
-    k_cache = astype(Tensor::from(k, shape), {.dtype = dtype});
-    v_cache = astype(Tensor::from(v, shape), {.dtype = dtype});
-    tables = Tensor::from(table, {int64_t(lengths.size()), width()});
-  }
-  // Copies the batch into memory of its own.
-  PagedBatch twin() const {
-    PagedBatch t{lengths, block_size, heads_k, dim, dtype, order, spare, {}, {}, {}, {}, {}};
-    t.keys = copy(keys);
-    t.values = copy(values);
-    t.k_cache = copy(k_cache);
-    t.v_cache = copy(v_cache);
-    t.tables = copy(tables);
-    return t;
-  }
-  Tensor lengths_tensor() const {
-    const std::vector<int32_t> all(lengths.begin(), lengths.end());
-    return Tensor::from(all, {int64_t(all.size())});
-  }
-  PagedAttentionResult run(const Tensor& q, Device place, std::string_view variant,
-                           PagedAttentionOptions options = {}) const {
-    options.return_lse = true;
-    options.variant = variant;
-    return paged_attention(astype(q, {.dtype = dtype}).to(place), k_cache.to(place),
-                           v_cache.to(place).view(), tables.to(place), lengths_tensor().to(place),
-                           options);
-  }
-};
-
-// Every variant of the host and the emulator.
-template <class F>
-void each_paged_variant(F&& f) {
-  const auto places = test::places();
-  for (const auto& v : find_operator("paged_attention").description().variants)
-    for (const Device place : places)
-      if ((v.device == DeviceType::cpu) == (place == Device::cpu())) f(place, v.name);
-}
-
-std::vector<double> rows_of(const Tensor& t, int64_t first, int64_t count) {
-  const auto all = doubles(t);
-  const int64_t row = t.size() / t.shape(0);
-  return {all.begin() + first * row, all.begin() + (first + count) * row};
-}
+using namespace test;
 
 TEST(PagedAttention, EqualsAttentionOverTheSameKeysInOrder) {
   for (const int block_size : {16, 32, 64, 256}) {
@@ -203,6 +116,30 @@ TEST(PagedAttention, NoBitDependsOnTheNumberOfThreads) {
     EXPECT_EQ(doubles(now.lse), lse) << threads;
   }
   host::set_num_threads(0);
+}
+
+// Then the host computes tiles of scores, as attention does, whatever else is in the batch.
+TEST(PagedAttention, ManyQueriesHaveTheBitsOfAttentionOnTheHost) {
+  PagedBatch batch{.lengths = {300, 90}, .block_size = 6, .dtype = DType::float32};
+  batch.fill(1);
+  const Tensor q = normal_tensor({2, 70, 4, 64}, DType::float32, 9);
+  const Tensor lengths = batch.lengths_tensor();
+  const auto want = attention(q, batch.keys, batch.values,
+                              {.causal = true,
+                               .key_lengths = lengths.view(),
+                               .window = Dims{150, 0},
+                               .softcap = 5.0f,
+                               .layout = AttentionLayout::bshd,
+                               .variant = "cpu"});
+  const auto got = batch.run(q, Device::cpu(), "cpu", {.window = Dims{150, 0}, .softcap = 5.0f});
+  EXPECT_EQ(doubles(got.out), doubles(want.out));
+  // Beside a request of three queries, which goes by lines.
+  const auto starts = Tensor::from(std::vector<int32_t>{0, 70, 73}, {3});
+  const auto mixed =
+      batch.run(copy(q.view().reshape({140, 4, 64}).slice(0, 0, 73)), Device::cpu(), "cpu",
+                {.window = Dims{150, 0}, .softcap = 5.0f, .cu_seqlens_q = starts});
+  EXPECT_EQ(rows_of(mixed.out, 0, 70),
+            rows_of(copy(got.out.view().slice(0, 0, 1).reshape({70, 4, 64})), 0, 70));
 }
 
 TEST(PagedAttention, PartsOfTheKeysMergeIntoTheWhole) {

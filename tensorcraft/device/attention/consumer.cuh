@@ -26,6 +26,7 @@ struct Consumer {
   // by it; below 0, scale_scores() has multiplied them, as their largest need not have been that
   // before. kByRow: one for each row, before open() what its queries were divided by.
   float factor[C.scaled == kByRow ? 2 : 1];
+  int newest;  // with a tree: the first key that it speaks of
   static_assert(C.block_m == C.consumers * kGroupRows);
   static_assert(sizeof(Ring<T, C>) == ring_shared_bytes(C) && sizeof(Work<C>) <= kWorkBytes);
 
@@ -83,6 +84,7 @@ struct Consumer {
 
   // Before the first tile of values of some work.
   TC_DEVICE void open(const Work<C>& w) {
+    if constexpr (C.has_tree) newest = w.at - (w.first - first_of_request(w));
     if constexpr (sizeof(T) == 1) {
       const float scale = scale_of(p.q_scale, w.head) * scale_of(p.k_scale, w.head / p.group);
       // Else the largest score would not be that of the largest product.
@@ -102,6 +104,8 @@ struct Consumer {
     if (w.seen(query_of(first)).end < key + C.block_n) hide<false>(w, key);
     if constexpr (C.options >= kRanges)
       if (w.seen(query_of(first + kGroupRows - 1)).begin > key) hide<true>(w, key);
+    if constexpr (C.has_tree)
+      if (newest < key + C.block_n) hide_by_tree(w, key);
   }
 
   // Turns scores into weights, in their place; what was summed under the old maximum is to be
@@ -294,6 +298,28 @@ struct Consumer {
           if ((8 * c + e < limit) == in_front) score.at[0][0][4 * c + 2 * half + e] = -kInfinity;
       }
     }
+  }
+  // Those of the newest keys that a tree does not show to a row.
+  TC_DEVICE void hide_by_tree(const Work<C>& w, int key) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int query = query_of(group * kGroupRows + sums_row<false>(half));
+      if (query >= w.rows) continue;
+      const int64_t row = w.batch * p.tree.batch + (w.first + query) * p.tree.row;
+      const int end = w.seen(query).end, first = key + int(threadIdx.x) % 4 * 2;
+#pragma unroll
+      for (int c = 0; c < C.block_n / 8; ++c) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const int j = first + 8 * c + e;
+          if (j >= newest && j < end && !p.tree.sees(row, j - newest))
+            score.at[0][0][4 * c + 2 * half + e] = -kInfinity;
+        }
+      }
+    }
+  }
+  TC_DEVICE int first_of_request(const Work<C>& w) const {
+    return p.q_starts ? start_of_span(p, w.request + 1) : 0;
   }
   TC_DEVICE static bool leads() { return threadIdx.x % kWarpgroup == 0; }
   TC_DEVICE void meet() const { ptx::bar_sync(kOneConsumer + group, kWarpgroup); }

@@ -4,6 +4,7 @@
 #include "tensorcraft/device/key_range.h"
 #include "tensorcraft/device/output_type.h"
 #include "tensorcraft/device/tensor_map.h"
+#include "tensorcraft/device/tree_mask.h"
 #include "tensorcraft/device/warpgroup.h"
 
 namespace tensorcraft::kernel::attention_tiles {
@@ -79,6 +80,7 @@ struct Config {
                         // kByRow: and queries of bfloat16 become rows of float16 (row_unit.cuh)
   int packed = 0;       // heads of a group whose queries are rows of a tile side by side; 0: one
   int padded = 0;       // split_kv: rows in memory are shorter than those of tiles
+  int has_tree = 0;     // it looks at HopperParams::tree
 };
 
 inline constexpr int kByHead = 1, kByRow = 2;
@@ -96,6 +98,7 @@ struct HopperParams : Params {
   // persistent: works that blocks have taken after their first; 0 before and after.
   uint32_t* taken;
   int32_t section;  // heads, or packed ones, whose works follow each other by their queries
+  TreeMask tree;    // of queries over pages; of a ragged batch its rows are tokens
 };
 
 // Bytes of dynamic shared memory that a ring takes.

@@ -30,7 +30,7 @@ constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
 constexpr ConfigField kFields[] = {{"head_dim"},    {"block_m"},   {"block_n"}, {"threads"},
                                    {"options"},     {"value_dim"}, {"stages"},  {"consumers"},
                                    {"takes_turns"}, {"out_tile"},  {"out"},     {"scaled"},
-                                   {"packed"},      {"padded"}};
+                                   {"packed"},      {"padded"},    {"has_tree"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {

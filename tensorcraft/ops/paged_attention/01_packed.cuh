@@ -51,12 +51,14 @@ struct Packed {
       if (next > end_token) next = end_token;
       const auto seen = [&](int r) -> KeyRange {
         if (first + r >= rows || token_of(r) < token || token_of(r) >= next) return {0, 0};
-        return keys_of(p, request, int(token_of(r) - request.first));
+        return keys_of(request, int(token_of(r) - request.first));
       };
-      const int begin = keys_of(p, request, place.i).begin;
-      const int end = keys_of(p, request, int(next - 1 - request.first)).end;
-      work.add(PagedKeys<Code>(Pages(p, place.b, key_head), slice), begin, end, seen,
-               {p.scale, p.softcap}, [](int) {});
+      const int begin = keys_of(request, place.i).begin;
+      const int end = keys_of(request, int(next - 1 - request.first)).end;
+      work.add(
+          PagedKeys<Code>(Pages(p, place.b, key_head), slice), begin, end, seen,
+          {p.scale, p.softcap}, [](int) {},
+          tree_rows<C>(p, place.b, request, int(first - request.first * p.group)));
       token = next;
     }
 

@@ -31,11 +31,13 @@ struct SplitKv {
         .queries = p.queries,
         .keys = length_of(p, b),
         .head_dim = p.head_dim,
-        .window = p.window};
+        .window = window_of_request(p, b)};
+    const Request request{int64_t(b) * p.queries, p.queries, rows.keys, rows.window};
     split_keys<Part>(
         rows, block.tile * Part::kRows, block.run, slice, key_parts(p), {p.scale, p.softcap},
         [&] { return PagedKeys<Code>(Pages(p, b, block.key_head), slice); },
-        [&](int64_t row) { return result_row<T>(p, row); });
+        [&](int64_t row) { return result_row<T>(p, row); },
+        tree_rows<C>(p, b, request, block.tile * Part::kRows));
   }
 };
 

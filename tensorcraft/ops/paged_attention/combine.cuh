@@ -11,8 +11,9 @@ template <class T>
 TC_DEVICE ResultRow<T> result_row(const Params& p, int64_t row) {
   const int64_t token = row / p.heads;
   const int h = int(row % p.heads), b = int(token / p.queries), i = int(token % p.queries);
-  const Request request{int64_t(b) * p.queries, p.queries, length_of(p, b)};
-  return {request.keys, keys_of(p, request, i), p.sinks ? p.sinks[h] : -kInfinity,
+  const Request request{int64_t(b) * p.queries, p.queries, length_of(p, b),
+                        window_of_request(p, b)};
+  return {request.keys, keys_of(request, i), p.sinks ? p.sinks[h] : -kInfinity,
           static_cast<T*>(p.out) + b * p.out_strides.batch + i * p.out_strides.row +
               h * p.out_strides.head,
           p.lse ? p.lse + row : nullptr};

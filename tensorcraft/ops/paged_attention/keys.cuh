@@ -16,6 +16,15 @@ inline constexpr PartShape kShape{.row_tiles = C.row_tiles,
                                   .has_key_scales = C.has_key_scales != 0,
                                   .is_padded = C.padded != 0};
 
+// What a tree shows to the rows of request b from `first_row` on.
+template <Config C>
+TC_DEVICE auto tree_rows(const Params& p, int64_t b, const Request& r, int first_row) {
+  if constexpr (C.has_tree)
+    return TreeRows{p.tree, tree_row(p, b, r, 0), first_row, p.group, r.keys - r.queries};
+  else
+    return NoTree{};
+}
+
 // Keys and values through the table, of which the 16 of a step lie in one page: one lookup and one
 // division for all of them. `slice` is where the values of this block begin.
 template <class Code>

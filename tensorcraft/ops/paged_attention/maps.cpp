@@ -55,7 +55,7 @@ void add_page_maps(op::Plan& plan, const Problem& problem, const DeviceInfo& dev
                                cache_map(p.k, problem.code, p.head_dim, p, c, device),
                                cache_map(p.v, problem.code, p.v_dim, p, c, device),
                                map(p.out, a.out_strides, p.v_dim, kGroupRows), nullptr,
-                               std::max(1, attention_tiles::hopper_section(a) / c.packed)},
+                               std::max(1, attention_tiles::hopper_section(a) / c.packed), p.tree},
                  .pages = p};
   plan.set_params(plan.main_index(), h);
   const auto* taken = reinterpret_cast<const char*>(&h.attention.taken);

@@ -19,10 +19,10 @@ namespace {
 using Options = PagedAttentionOptions;
 constexpr std::string_view kName = "paged_attention";
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
-constexpr ConfigField kFields[] = {{"threads"}, {"head_dim"},  {"value_dim"},      {"has_softcap"},
-                                   {"stages"},  {"row_tiles"}, {"has_key_scales"}, {"padded"},
-                                   {"block_m"}, {"block_n"},   {"takes_turns"},    {"out_tile"},
-                                   {"scaled"},  {"packed"},    {"box_rows"}};
+constexpr ConfigField kFields[] = {{"threads"},  {"head_dim"},  {"value_dim"},      {"has_softcap"},
+                                   {"stages"},   {"row_tiles"}, {"has_key_scales"}, {"padded"},
+                                   {"has_tree"}, {"block_m"},   {"block_n"},        {"takes_turns"},
+                                   {"out_tile"}, {"scaled"},    {"packed"},         {"box_rows"}};
 constexpr ConfigField kCombineFields[] = {{"threads"}, {"row_warps"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
@@ -166,6 +166,27 @@ void check_requests(const TensorView& q, const Options& o) {
                  {batch.unwrap() + 1});
 }
 
+// bool [batch, queries, queries], or a bit a key: int32 [tokens, words].
+void check_mask(const Sizes& s, const Options& o) {
+  if (!o.mask) return;
+  const TensorView& mask = *o.mask;
+  op::check_dtype(kName, "mask", mask, {DType::bool_, DType::int32});
+  if (mask.dtype() == DType::bool_) {
+    if (o.cu_seqlens_q)
+      fail(ErrorKind::value, kName,
+           ": mask: with cu_seqlens_q give packed bits, int32 (tokens, words), as requests have "
+           "different numbers of queries; got bool of shape ",
+           mask.shape());
+    TensorMatcher({s.batch, s.queries, s.queries}).with_any_strides().verify(mask, kName, "mask");
+    return;
+  }
+  TensorMatcher({s.tokens, kAnySize}).with_any_strides().verify(mask, kName, "mask");
+  const int64_t words = mask.shape(1), needed = std::max<int64_t>(1, (s.queries + 31) / 32);
+  if (words < needed || words > kMaxSize / 32)
+    fail(ErrorKind::value, kName, ": mask: a bit for each query of a request needs ", needed,
+         " words of 32 bits a token, and there may be 2^25, got shape ", mask.shape());
+}
+
 Sizes check_inputs(std::span<const TensorView> in, const Options& o) {
   const TensorView &q = in[0], &k_cache = in[1];
   op::check_dtype(kName, "q", q, {DType::float32, DType::float16, DType::bfloat16});
@@ -175,6 +196,9 @@ Sizes check_inputs(std::span<const TensorView> in, const Options& o) {
   op::check_scores(kName, o.scale, o.softcap, o.window);
   const Sizes s = sizes_of(q, k_cache, o);
   if (o.sinks) TensorMatcher({s.heads}).with_dtype(DType::float32).verify(*o.sinks, kName, "sinks");
+  if (const auto& each = o.causal.tensor)
+    TensorMatcher({s.batch}).with_dtype(DType::bool_).verify(*each, kName, "causal");
+  check_mask(s, o);
   return s;
 }
 
@@ -202,6 +226,15 @@ Strides strides_of(const TensorView& t, bool ragged) {
                           : 0,
           .head = t.stride(d - 1),
           .step = t.stride(d)};
+}
+
+TreeMask tree_of(const Sizes& s, const std::optional<TensorView>& mask, bool ragged) {
+  if (!mask) return {};
+  if (mask->dtype() == DType::bool_)
+    return {mask->data(), mask->stride(0), mask->stride(1), mask->stride(2), 0};
+  const int64_t row = mask->stride(0);
+  return {mask->data(), ragged ? 0 : s.queries * row, row, mask->stride(1),
+          int32_t(mask->shape(1))};
 }
 
 Cache cache_of(const TensorView& t, const std::optional<TensorView>& scale, Axes axes) {
@@ -233,6 +266,7 @@ Problem check(const op::Call<Options>& call) {
   }
   const Axes axes = axes_of(o.layout);
   const bool ragged = o.cu_seqlens_q.has_value();
+  const bool causal = o.causal.value && !o.causal.tensor;
   const auto is_wide = [](const std::optional<TensorView>& t) {
     return int32_t(t && t->dtype() == DType::int64);
   };
@@ -244,6 +278,8 @@ Problem check(const op::Call<Options>& call) {
            .tables = o.block_tables->data(),
            .lengths = o.lengths->data(),
            .starts = ragged ? o.cu_seqlens_q->data() : nullptr,
+           .causal_each = data_of<const uint8_t>(o.causal.tensor),
+           .tree = tree_of(s, o.mask, ragged),
            .q_strides = strides_of(q, ragged),
            .out_strides = strides_of(out, ragged),
            .k = k,
@@ -265,8 +301,8 @@ Problem check(const op::Call<Options>& call) {
            .wide_tables = is_wide(o.block_tables),
            .wide_lengths = is_wide(o.lengths),
            .wide_starts = is_wide(o.cu_seqlens_q),
-           .window = o.window ? window_of((*o.window)[0], (*o.window)[1], o.causal)
-                              : window_of(-1, -1, o.causal),
+           .window = o.window ? window_of((*o.window)[0], (*o.window)[1], causal)
+                              : window_of(-1, -1, causal),
            .scale = o.scale.value_or(1.0f / std::sqrt(float(s.head_dim))),
            .softcap = o.softcap.value_or(0.0f)},
           q.dtype(),
@@ -307,7 +343,9 @@ const op::Definition<Problem, Options> kDefinition{
         "heads_k, block_size, head_dim), of the dtype of q, or codes that are multiplied by their "
         "scale: float8_e4m3fn, float8_e5m2 or int8. The queries of a request are its newest "
         "tokens: query i stands at key i + lengths[b] - queries, and sees none after it unless "
-        "causal=False. "
+        "causal=False, or causal[b] is. mask hides some of a request's newest keys, as many as it "
+        "has queries: those whose draft tokens are no ancestors in a tree; all earlier keys are "
+        "seen. "
         "window=(left, right) hides keys more than left before or right after it, so w keys are "
         "(w - 1, 0). softcap comes after scale. A sink is one logit a head, in the denominator "
         "alone. heads is a multiple of heads_k. head_dim is at most 576, that of values 512. Any "
@@ -336,10 +374,15 @@ const op::Definition<Problem, Options> kDefinition{
              "lengths", &Options::lengths,
              op::takes(op::kIndexTypes, "% (batch,): keys in use, needed; negative counts as 0"))),
          op::option("scale", &Options::scale, "of q k^T; None: 1 / sqrt(head_dim)"),
-         op::option("causal", &Options::causal, "hide the keys after each query"),
+         op::option("causal", &Options::causal,
+                    "hide the keys after each query; bool (batch,): of which requests"),
          op::option("window", &Options::window,
                     "(left, right): keys before and after a query's own that it sees; -1: "
                     "all"),
+         op::option("mask", &Options::mask,
+                    "bool (batch, queries, queries): the newest keys that each query sees, besides "
+                    "what causal and window hide; or a bit a key, int32 (tokens, words), bit j % "
+                    "32 of word j // 32, the form for cu_seqlens_q"),
          op::option("softcap", &Options::softcap, "scores become softcap * tanh(score / softcap)"),
          op::option("sinks", &Options::sinks,
                     op::takes(op::kFloat32, "% (heads,): a logit of no value")),

@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/core/source_location.hpp"
 #include "tensorcraft/op/checks/cache_layout.hpp"
+#include "tensorcraft/op/checks/value_or_tensor.hpp"
 #include "tensorcraft/runtime/memory/tensor.hpp"
 
 #include <optional>
@@ -15,9 +16,16 @@ struct PagedAttentionOptions {
   // The registry's form of arguments that the functions take by position.
   std::optional<TensorView> v_cache = {}, block_tables = {}, lengths = {};
   std::optional<float> scale = {};  // of q k^T; 1 / sqrt(head_dim) if not given
-  bool causal = true;               // query i sees keys j <= i + lengths[b] - queries
+  // query i sees keys j <= i + lengths[b] - queries; bool [batch], contiguous: is each request
+  // causal
+  BooleanOrTensor causal = true;
   // left and right: keys from i + lengths[b] - queries - left to that + right; -1 is unlimited.
   std::optional<Dims> window = {};
+  // A tree of draft tokens: which of the newest keys, as many as the request has queries, each of
+  // these sees, besides what causal and window hide; all see earlier keys. bool [batch, queries,
+  // queries], or bits int32 [tokens, words]: bit j % 32 of word j / 32, words = ceil(queries / 32)
+  // at least; with cu_seqlens_q bits alone.
+  std::optional<TensorView> mask = {};
   std::optional<float> softcap = {};     // scores become softcap tanh(score / softcap)
   std::optional<TensorView> sinks = {};  // float32 [heads]: a logit in the denominator alone
   // int32 or int64 [batch + 1], contiguous: q is [tokens, heads, head_dim], request b has tokens
@@ -60,7 +68,7 @@ struct PagedAttentionResult {
 // outside the cache are an error of kind index on a host device; a GPU reads no such block. Lengths
 // that a row of the table has no room for are an error of kind value on a host device; a GPU takes
 // them as its room. Read on the device, so that a captured graph serves growing sequences: lengths,
-// block_tables, cu_seqlens_q and scales.
+// block_tables, cu_seqlens_q, causal, mask and scales.
 void paged_attention(const TensorView& out, const TensorView& q, const TensorView& k_cache,
                      const std::optional<TensorView>& v_cache, const TensorView& block_tables,
                      const TensorView& lengths, const PagedAttentionOptions& options = {});

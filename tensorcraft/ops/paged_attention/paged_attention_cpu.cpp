@@ -4,7 +4,7 @@
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/op/host/simd.hpp"
-#include "tensorcraft/ops/paged_attention/requests.hpp"
+#include "tensorcraft/ops/paged_attention/walk.hpp"
 
 #include <array>
 #include <cmath>
@@ -27,7 +27,8 @@ constexpr int kPart = 128;
 
 std::vector<Task> tasks_of(const Params& p, const std::vector<Request>& requests) {
   std::vector<Task> tasks;
-  for (int64_t b = 0; b < p.batch; ++b)
+  for (int64_t b = 0; b < p.batch; ++b) {
+    if (has_tiles(requests[size_t(b)])) continue;
     for (int head = 0, heads; head < p.heads; head += heads) {
       heads = std::min(kTaskRows, p.group - head % p.group);
       const int step = kTaskRows / heads;
@@ -35,49 +36,9 @@ std::vector<Task> tasks_of(const Params& p, const std::vector<Request>& requests
         tasks.push_back({b, requests[size_t(b)], first,
                          std::min(step, requests[size_t(b)].queries - first), head, heads});
     }
+  }
   return tasks;
 }
-
-// The lines that the keys of a request have in a cache, one after the other.
-template <class Code>
-class Walk {
- public:
-  Walk(const Params& p, int64_t b, const Cache& cache, int head, int key)
-      : p_(p), b_(b), cache_(cache), head_(head), key_(key), row_(key % p.block_size) {}
-
-  const Code* line() {
-    find();
-    return line_ + row_ * cache_.row;
-  }
-  float scale() {
-    find();
-    return cache_
-        .scale[block_ * cache_.scale_block + row_ * cache_.scale_row + head_ * cache_.scale_head];
-  }
-  // Lines of this block from the present one on.
-  int left() const { return int(p_.block_size - row_); }
-  void next(int lines = 1) {  // at most left()
-    key_ += lines;
-    row_ += lines;
-    if (row_ < p_.block_size) return;
-    row_ = 0;
-    line_ = nullptr;
-  }
-
- private:
-  void find() {
-    if (line_) return;
-    block_ = block_of(p_, b_, key_);
-    line_ = static_cast<const Code*>(cache_.data) + block_ * cache_.block + head_ * cache_.head;
-  }
-
-  const Params& p_;
-  const int64_t b_;
-  const Cache& cache_;
-  const int head_;
-  int64_t key_, row_, block_ = 0;
-  const Code* line_ = nullptr;  // of row 0 of the block; null until it is asked for
-};
 
 // Holds what a row finds in some of its keys: values, each times e^(logit - top), and the sum of
 // these.
@@ -117,7 +78,7 @@ class TaskRows {
         count_(task.queries * task.heads),
         begin_(std::numeric_limits<int>::max()) {
     for (int i = 0; i < task.queries; ++i) {
-      const KeyRange seen = ranges_[size_t(i)] = keys_of(p, task.request, task.first + i);
+      const KeyRange seen = ranges_[size_t(i)] = keys_of(task.request, task.first + i);
       begin_ = std::min(begin_, seen.begin);
       end_ = std::max(end_, seen.end);
     }
@@ -260,9 +221,18 @@ class TaskRows {
       host::row_tanh(x, x, n);
       host::row_scale(x, x, p_.softcap, 0, n);
     }
+    if (p_.tree.data) hide(row, x, begin, end);
     to.top() = host::row_max(x, n);
     to.sum() = host::row_exp(x, x, to.top() == kNone ? 0 : to.top(), n);
     std::fill_n(to.values(), to.dim, 0.0f);
+  }
+
+  // What a tree hides of the row's keys [begin, end), whose logits are x.
+  void hide(int row, float* x, int begin, int end) const {
+    const int newest = task_.request.keys - task_.request.queries;
+    const int64_t at = tree_row(p_, task_.b, task_.request, query(row));
+    for (int key = std::max(begin, newest); key < end; ++key)
+      if (!p_.tree.sees(at, key - newest)) x[key - begin] = kNone;
   }
 
   void add_values(int j, const host::Lines& lines, float* shares) {
@@ -370,6 +340,7 @@ void cpu(const Problem& problem) {
   const Params& p = problem.params;
   const std::vector<Request> requests = checked_requests(p);
   const std::vector<Task> tasks = tasks_of(p, requests);
+  compute_tiles(problem, requests);
   with_types(problem, [&]<class T, class Code>(T*, Code*) {
     fill_tokens_of_none<T>(p, requests);
     if (tasks.empty()) return;

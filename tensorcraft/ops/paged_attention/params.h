@@ -3,6 +3,7 @@
 #include "tensorcraft/device/attention/params.h"
 #include "tensorcraft/device/key_parts.h"
 #include "tensorcraft/device/key_range.h"
+#include "tensorcraft/device/tree_mask.h"
 
 namespace tensorcraft::kernel::paged_attention {
 
@@ -29,7 +30,9 @@ struct Params {
   const float* sinks;  // a logit for each head, contiguous; null: none
   const void *tables, *lengths;
   const void* starts;  // of a ragged batch: where each request's tokens begin, batch + 1; else null
-  float* parts;        // split_kv, in the workspace: the memory of key_parts()
+  const uint8_t* causal_each;  // a bool for each request; null: `window` is that of all
+  float* parts;                // split_kv, in the workspace: the memory of key_parts()
+  TreeMask tree;
   Strides q_strides, out_strides;
   Cache k, v;
   int64_t table_row, table_step, lengths_step, starts_step;
@@ -40,9 +43,9 @@ struct Params {
   int32_t head_dim, v_dim;
   int32_t block_size, table_size;                  // rows of a block, blocks of a request at most
   int32_t wide_tables, wide_lengths, wide_starts;  // they are int64
-  Window window;
-  float scale, softcap;  // softcap 0: none
-  int32_t part_run;      // split_kv: KeyParts::run
+  Window window;                                   // of requests that are not causal
+  float scale, softcap;                            // softcap 0: none
+  int32_t part_run;                                // split_kv: KeyParts::run
 };
 
 struct Config {
@@ -54,6 +57,7 @@ struct Config {
   int row_tiles = 0;       // split_kv, packed: of 16 rows
   int has_key_scales = 0;  // split_kv, packed: codes are multiplied by numbers that differ by key
   int padded = 0;          // split_kv, packed: rows in memory are shorter than those of tiles
+  int has_tree = 0;        // above naive
   // persistent, as attention_tiles::Config has them, but for the last:
   int block_m = 0, block_n = 0;
   int takes_turns = 0;
@@ -78,11 +82,20 @@ TC_HOST_DEVICE KeyParts key_parts(const Params& p) {
 struct Request {
   int64_t first;  // token
   int32_t queries, keys;
+  Window window;
 };
+TC_HOST_DEVICE Window window_of_request(const Params& p, int64_t b) {
+  const bool is_causal = p.causal_each && p.causal_each[b];
+  return {p.window.left, is_causal ? 0 : p.window.right};
+}
 
-// The keys that query i of a request sees.
-TC_HOST_DEVICE KeyRange keys_of(const Params& p, const Request& r, int i) {
-  return keys_of(p.window, r.keys, place_of_query(r.queries, r.keys, i));
+// The keys that query i of a request sees, but for those that a tree hides.
+TC_HOST_DEVICE KeyRange keys_of(const Request& r, int i) {
+  return keys_of(r.window, r.keys, place_of_query(r.queries, r.keys, i));
+}
+// Where the tree's row of query i of request b begins.
+TC_HOST_DEVICE int64_t tree_row(const Params& p, int64_t b, const Request& r, int i) {
+  return b * p.tree.batch + ((p.starts ? r.first : 0) + i) * p.tree.row;
 }
 
 // Attention over requests, each of which has as many keys as a row of the table has room for, of
@@ -107,7 +120,8 @@ TC_HOST_DEVICE constexpr attention_tiles::Config tile_config(const Config& c, bo
           .takes_turns = c.takes_turns,
           .out_tile = c.out_tile,
           .scaled = by_row ? attention_tiles::kByRow : c.scaled,
-          .packed = c.packed};
+          .packed = c.packed,
+          .has_tree = c.has_tree};
 }
 
 // The warpgroups of persistent that copy: one, or of codes one for keys and one for values.

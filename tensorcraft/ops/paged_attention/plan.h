@@ -27,6 +27,7 @@ inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
 }
 
 inline constexpr int kMaxSplitQueries = 16;
+inline constexpr int64_t kMaxRows = int64_t(1) << 30;  // counted in 32 bits
 
 inline bool is_aligned(const void* data, const Strides& s, int bytes) {
   return s.step == 1 && op::is_vector_aligned(data) && s.batch * bytes % 16 == 0 &&
@@ -62,7 +63,8 @@ inline PartShape shape_for(const Params& p, const Given& given, const op::Gpu& g
                     looks_at_key_scales(p, given), gpu.shared_bytes_per_block);
 }
 // The start of a rung whose blocks do the work of an AttentionPart each.
-inline Choice start_parts(const PartShape& shape, const Given& given, int64_t blocks) {
+inline Choice start_parts(const Params& p, const PartShape& shape, const Given& given,
+                          int64_t blocks) {
   return Start{.config = {.threads = 32 * shape.warps,
                           .head_dim = shape.head_dim,
                           .value_dim = shape.value_dim,
@@ -70,7 +72,8 @@ inline Choice start_parts(const PartShape& shape, const Given& given, int64_t bl
                           .stages = shape.stages,
                           .row_tiles = shape.row_tiles,
                           .has_key_scales = shape.has_key_scales,
-                          .padded = shape.is_padded},
+                          .padded = shape.is_padded,
+                          .has_tree = p.tree.data != nullptr},
                .blocks = blocks,
                .min_blocks = shape.blocks,
                .shared_bytes = part_shared_bytes(shape, given.code_bytes)};
@@ -79,10 +82,12 @@ inline Choice start_parts(const PartShape& shape, const Given& given, int64_t bl
 // Requests of a ragged batch have as many tokens as they have on average, as far as shapes say.
 inline Choice packed(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = packing_refusal(p, given); !why.empty()) return op::refuse(why);
+  if (p.tree.data && p.tokens * p.group > kMaxRows)
+    return op::refuse("takes a mask beside at most 2^30 rows of tokens and heads");
   const int64_t of_request = p.batch ? div_ceil(p.tokens, int64_t(p.batch)) : 1;
   const PartShape shape = shape_for(p, given, gpu, of_request * p.group);
   const int64_t tiles = div_ceil(p.tokens * p.group, int64_t(shape.rows()));
-  return start_parts(shape, given,
+  return start_parts(p, shape, given,
                      tiles * (p.heads / p.group) * div_ceil(p.v_dim, shape.value_dim));
 }
 
@@ -100,7 +105,7 @@ inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) 
     return op::refuse("needs a batch of requests with at most 16 queries each");
   if (p.table_size == 0) return op::refuse("tables have no block");
   const PartSplit split = split_of(p, given, gpu);
-  return start_parts(split.shape, given, split.blocks);
+  return start_parts(p, split.shape, given, split.blocks);
 }
 
 // The call of persistent, as attention has it. Rows of its keys are those of a block.
@@ -118,6 +123,7 @@ inline attention_tiles::Params as_attention(const Params& p) {
           .lse = p.lse,
           .key_lengths = p.lengths,
           .q_starts = p.starts,
+          .causal_each = p.causal_each,
           .sinks = p.sinks,
           .k_scale = {p.k.scale, p.k.scale_head},
           .v_scale = {p.v.scale, p.v.scale_head},
@@ -139,8 +145,6 @@ inline attention_tiles::Params as_attention(const Params& p) {
           .scale = p.scale,
           .softcap = p.softcap};
 }
-
-inline constexpr int64_t kMaxRows = int64_t(1) << 30;  // counted in 32 bits
 
 // Heads that share keys whose queries are rows of one tile.
 inline int packed_heads(const Params& p) { return std::gcd(p.group, kGroupRows); }
@@ -186,6 +190,7 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
                       .value_dim = attention_tiles::values_of(*tile),
                       .has_softcap = p.softcap > 0,
                       .stages = tile->stages,
+                      .has_tree = p.tree.data != nullptr,
                       .block_m = tile->m,
                       .block_n = tile->n,
                       .takes_turns = tile->takes_turns,

@@ -25,7 +25,7 @@ class Row {
   explicit Row(const Params& p) : p_(p), query_(size_t(p.head_dim)), sums_(size_t(p.v_dim)) {}
 
   void compute(int64_t b, const Request& r, int i, int h) {
-    const KeyRange range = keys_of(p_, r, i);
+    const KeyRange range = keys_of(r, i);
     const int64_t line = p_.starts ? r.first + i : i, batch = p_.starts ? 0 : b;
     const T* q = static_cast<const T*>(p_.q) + batch * p_.q_strides.batch +
                  line * p_.q_strides.row + h * p_.q_strides.head;
@@ -34,8 +34,11 @@ class Row {
     const double none = -std::numeric_limits<double>::infinity();
     double top = p_.sinks ? double(p_.sinks[h]) : none;
     weights_.clear();
-    for_keys(p_, b, p_.k, h / p_.group, range, [&](int, int64_t at, float scale) {
-      weights_.push_back(logit(static_cast<const Code*>(p_.k.data) + at, scale));
+    const int newest = r.keys - r.queries;
+    const int64_t tree = tree_row(p_, b, r, i);
+    for_keys(p_, b, p_.k, h / p_.group, range, [&](int j, int64_t at, float scale) {
+      const bool is_seen = !p_.tree.data || j < newest || p_.tree.sees(tree, j - newest);
+      weights_.push_back(is_seen ? logit(static_cast<const Code*>(p_.k.data) + at, scale) : none);
       if (!(weights_.back() <= top)) top = weights_.back();  // a NaN stays
     });
     if (top == none) top = 0;

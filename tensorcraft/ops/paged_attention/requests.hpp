@@ -25,7 +25,7 @@ inline Request request_of(const Params& p, int64_t b) {
   if (length > room)
     fail(ErrorKind::value, "paged_attention: lengths: element ", b, " is ", length,
          ", expected [0, ", room, "], the keys that a row of block_tables has room for");
-  Request r{b * p.queries, p.queries, clamped(length, 0, room)};
+  Request r{b * p.queries, p.queries, clamped(length, 0, room), window_of_request(p, b)};
   if (!p.starts) return r;
   const int64_t begin = integer_at(p.starts, b * p.starts_step, p.wide_starts),
                 end = integer_at(p.starts, (b + 1) * p.starts_step, p.wide_starts);
@@ -34,6 +34,10 @@ inline Request request_of(const Params& p, int64_t b) {
          ", ", end, "); they must not decrease and lie in [0, ", p.tokens, "], the rows of q");
   r.first = begin;
   r.queries = int32_t(end - begin);
+  if (p.tree.words > 0 && (r.queries + 31) / 32 > p.tree.words)
+    fail(ErrorKind::value, "paged_attention: mask: request ", b, " has ", r.queries,
+         " queries, which need ", (r.queries + 31) / 32, " words of 32 bits a token, got ",
+         p.tree.words);
   return r;
 }
 
@@ -42,7 +46,7 @@ inline void check_blocks(const Params& p, int64_t b, const Request& r) {
   if (r.queries == 0) return;
   int begin = r.keys, end = 0;
   for (const int i : {0, r.queries - 1}) {
-    const KeyRange range = keys_of(p, r, i);
+    const KeyRange range = keys_of(r, i);
     if (range.begin == range.end) continue;
     begin = std::min(begin, range.begin);
     end = std::max(end, range.end);
@@ -81,6 +85,10 @@ void fill_tokens_of_none(const Params& p, const std::vector<Request>& requests) 
   fill_others<T>(p, 0, last ? requests.front().first : p.tokens);
   if (last) fill_others<T>(p, last->first + last->queries, p.tokens);
 }
+
+// Requests of so many queries go by tiles of scores, which reads keys once for all of them.
+inline bool has_tiles(const Request& r) { return r.queries >= 64; }
+void compute_tiles(const Problem& problem, const std::vector<Request>& requests);
 
 // Calls f with null pointers of the types of q and of the caches.
 template <class F>

@@ -12,7 +12,7 @@ struct Place {
 TC_DEVICE Place place_of(const Params& p, int64_t token) {
   if (!p.starts) {
     const int b = int(token / p.queries), i = int(token % p.queries);
-    return {b, i, {int64_t(b) * p.queries, p.queries, length_of(p, b)}};
+    return {b, i, {int64_t(b) * p.queries, p.queries, length_of(p, b), window_of_request(p, b)}};
   }
   const auto start = [&](int b) { return integer_at(p.starts, b * p.starts_step, p.wide_starts); };
   int low = 0, high = p.batch;  // start(low) <= token < start(high), if there is such a request
@@ -22,7 +22,9 @@ TC_DEVICE Place place_of(const Params& p, int64_t token) {
   }
   if (p.batch == 0 || token < start(low) || token >= start(low + 1)) return {-1, 0, {}};
   const int64_t first = start(low);
-  return {low, int(token - first), {first, int(start(low + 1) - first), length_of(p, low)}};
+  return {low,
+          int(token - first),
+          {first, int(start(low + 1) - first), length_of(p, low), window_of_request(p, low)}};
 }
 
 }  // namespace tensorcraft::kernel::paged_attention
