@@ -62,8 +62,7 @@ class AttentionPart {
 
   // Keys [begin, end), perhaps none, of which row r sees seen(r). Which warp takes a key depends on
   // its number alone, and keys that a row does not see change nothing of it. All threads call.
-  // After each tile comes added(next): all keys up to `next` are added. `tree`: hides some keys
-  // from tree.newest on.
+  // After each tile comes added(next): all keys up to `next` are added. `tree` may hide some.
   template <class Seen, class Added, class Tree = NoTree>
   TC_DEVICE void add(const Keys& keys, int begin, int end, const Seen& seen, const Logits& logits,
                      const Added& added, const Tree& tree = {}) {

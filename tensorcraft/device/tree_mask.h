@@ -19,7 +19,7 @@ struct TreeMask {
   }
 };
 
-// What it shows to one query.
+// Says which keys one query sees.
 struct TreeRow {
   const TreeMask& mask;
   int64_t at;  // where its row begins
@@ -37,7 +37,7 @@ struct TreeRows {
   }
 };
 
-// Of kernels whose calls have none.
+// A kernel whose calls have none takes this.
 struct NoTree {
   static constexpr int newest = 1 << 30;  // behind all keys
   TC_HOST_DEVICE NoTree row(int) const { return {}; }

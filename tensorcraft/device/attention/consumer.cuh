@@ -84,7 +84,8 @@ struct Consumer {
 
   // Before the first tile of values of some work.
   TC_DEVICE void open(const Work<C>& w) {
-    if constexpr (C.has_tree) newest = w.at - (w.first - first_of_request(w));
+    if constexpr (C.has_tree)
+      newest = w.at - w.first + (p.q_starts ? start_of_span(p, w.request + 1) : 0);
     if constexpr (sizeof(T) == 1) {
       const float scale = scale_of(p.q_scale, w.head) * scale_of(p.k_scale, w.head / p.group);
       // Else the largest score would not be that of the largest product.
@@ -299,7 +300,7 @@ struct Consumer {
       }
     }
   }
-  // Those of the newest keys that a tree does not show to a row.
+  // A row does not see those of the newest keys that the tree keeps from it.
   TC_DEVICE void hide_by_tree(const Work<C>& w, int key) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -317,9 +318,6 @@ struct Consumer {
         }
       }
     }
-  }
-  TC_DEVICE int first_of_request(const Work<C>& w) const {
-    return p.q_starts ? start_of_span(p, w.request + 1) : 0;
   }
   TC_DEVICE static bool leads() { return threadIdx.x % kWarpgroup == 0; }
   TC_DEVICE void meet() const { ptx::bar_sync(kOneConsumer + group, kWarpgroup); }

@@ -201,7 +201,7 @@ class Block {
     }
   }
 
-  // Those of the newest keys that a tree does not show.
+  // A query does not see those of the newest keys that the tree keeps from it.
   void hide_by_tree(int column, int key, int n) {
     const Request& r = task_.request;
     const int newest = r.keys - r.queries, columns = std::min(kernel_.columns, count_ - column);

@@ -38,7 +38,7 @@ struct AttentionTask {
   int first, count;  // rows of q
 };
 
-// What a task reads and writes.
+// A task reads and writes these.
 struct AttentionOperands {
   StridedRows q, out;                  // from the task's first row on
   const AttentionRows &keys, &values;  // from the request's first key on
@@ -47,7 +47,7 @@ struct AttentionOperands {
   TreeMask tree = {};  // rows of `tree` are those of q in Params
 };
 
-// Of Params it reads sizes, scales, softcap, mask and sinks.
+// It reads sizes, scales, softcap, mask and sinks of Params.
 void attend(const kernel::attention_tiles::Params& p, const AttentionTask& task,
             const AttentionOperands& operands);
 

@@ -16,7 +16,7 @@ inline constexpr PartShape kShape{.row_tiles = C.row_tiles,
                                   .has_key_scales = C.has_key_scales != 0,
                                   .is_padded = C.padded != 0};
 
-// What a tree shows to the rows of request b from `first_row` on.
+// The tree of request b as its rows from `first_row` on see it.
 template <Config C>
 TC_DEVICE auto tree_rows(const Params& p, int64_t b, const Request& r, int first_row) {
   if constexpr (C.has_tree)

@@ -227,7 +227,7 @@ class TaskRows {
     std::fill_n(to.values(), to.dim, 0.0f);
   }
 
-  // What a tree hides of the row's keys [begin, end), whose logits are x.
+  // The tree hides some of the row's keys [begin, end), whose logits are x.
   void hide(int row, float* x, int begin, int end) const {
     const int newest = task_.request.keys - task_.request.queries;
     const int64_t at = tree_row(p_, task_.b, task_.request, query(row));
