@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +48,7 @@ TIMING = (
 NOT_THERE = {
     "FlashInfer, int8": "it has no int8 cache",
     "cuDNN, several queries": "its causal mask begins with the first query at the first key",
+    "FlashInfer, a tree": "its mask speaks of all keys",
     "contiguous and cuDNN, fp8 and int8": "attention on arrays takes 8-bit keys with an 8-bit query alone",
 }
 
@@ -59,6 +61,7 @@ class Case(NamedTuple):
     queries: int = 1
     cache: str = "bf16"
     window: int = 0  # keys that a query sees, its own included; 0: all
+    tree: bool = False  # queries are the draft tokens of a tree
 
     @classmethod
     def parse(cls, text: str) -> Case:
@@ -74,7 +77,8 @@ class Case(NamedTuple):
         keys = str(self.keys) if self.keys < 1000 else f"{self.keys // 1000}k"
         queries = f", {self.queries} queries" if self.queries > 1 else ""
         window = f", window {self.window}" if self.window else ""
-        return f"b{self.batch} {keys} {self.heads}/{self.heads_k}{queries}{window}"
+        tree = " of a tree" if self.tree else ""
+        return f"b{self.batch} {keys} {self.heads}/{self.heads_k}{queries}{tree}{window}"
 
     @property
     def pages(self) -> int:
@@ -104,7 +108,10 @@ SHAPES = [
 ]  # fmt: skip
 CASES = [
     *SHAPES,
-    *(Case.parse("b16 4k 64/8")._replace(queries=n) for n in (4, 16)),
+    *(
+        Case.parse("b16 4k 64/8")._replace(queries=n, tree=tree)
+        for n, tree in ((4, False), *product((16, 60), (False, True)))
+    ),
     *(case._replace(cache=cache) for cache in SCALES for case in SHAPES if case.cache_bytes >= QUANTIZED_FROM),
 ]
 
@@ -122,6 +129,7 @@ class Inputs:
         self.caches = [tuple(codes(shape, case.cache) for _ in range(2)) for _ in range(case.sets)]
         self.q = [codes((case.batch, case.queries, case.heads, DIM), "bf16") for _ in range(case.sets)]
         self.scales = [torch.tensor(scale, device="cuda") for scale in SCALES.get(case.cache, ())]
+        self.mask = torch.stack([tree_mask(case.queries) for _ in range(case.batch)]).cuda() if case.tree else None
 
     def in_order(self, cache: Any, request: Any = slice(None)) -> Any:
         """A cache without pages: (batch, keys, heads_k, head_dim). Indexed as bytes, which torch can do for every dtype."""
@@ -141,8 +149,20 @@ class Inputs:
         seen = torch.ones(queries, case.keys, dtype=torch.bool, device="cuda").tril(case.keys - queries)
         if case.window:
             seen = seen.triu(case.keys - queries - case.window + 1)
+        if self.mask is not None:
+            seen[:, case.keys - case.queries :] &= self.mask[-1, -queries:]
         weights = scores.masked_fill(~seen, -math.inf).softmax(-1)
         return torch.einsum("hgqk,khd->qhgd", weights, v).reshape(queries, case.heads, DIM) * v_scale
+
+
+def tree_mask(queries: int) -> Any:
+    """Which earlier ones each draft token follows: its parent is one of the three before it."""
+    import torch
+
+    seen = torch.eye(queries, dtype=torch.bool)
+    for i in range(1, queries):
+        seen[i] |= seen[max(i - 1 - int(torch.randint(3, ())), 0)]
+    return seen
 
 
 def codes(shape: tuple[int, ...], cache: str) -> Any:
@@ -160,6 +180,7 @@ def codes(shape: tuple[int, ...], cache: str) -> Any:
 def options_of(inputs: Inputs) -> dict[str, Any]:
     options: dict[str, Any] = {"block_tables": inputs.table, "lengths": inputs.lengths}
     options |= dict(zip(("k_scale", "v_scale"), inputs.scales, strict=False))
+    options |= {"mask": inputs.mask} if inputs.mask is not None else {}
     return options | ({"window": (inputs.case.window - 1, 0)} if inputs.case.window else {})
 
 
@@ -281,12 +302,12 @@ def makers(inputs: Inputs, peers: tuple[str, ...]) -> dict[str, Callable[[], Cal
     """Makers of the candidates that take this case; NOT_THERE says why the others do not."""
     case = inputs.case
     found: dict[str, Callable[[], Call]] = {OURS: lambda: paged(inputs)}
-    if case.cache == "bf16":
+    if case.cache == "bf16" and not case.tree:
         arrays = contiguous_arrays(inputs)
         found[CONTIGUOUS] = lambda: contiguous(arrays)
         if CUDNN in peers and case.queries == 1:
             found[CUDNN] = lambda: cudnn(arrays)
-    if FLASHINFER in peers and case.cache != "int8":
+    if FLASHINFER in peers and case.cache != "int8" and not case.tree:
         found[FLASHINFER] = lambda: flashinfer_call(inputs)
     return found
 

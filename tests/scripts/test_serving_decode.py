@@ -48,11 +48,14 @@ def test_sets_are_past_the_cache_and_divide_the_calls_of_a_graph() -> None:
 
 def test_each_row_is_there_once_and_only_large_caches_have_eight_bits() -> None:
     names = [f"{case.name} {case.cache}" for case in serving_decode.CASES]
-    assert len(set(names)) == len(names) == 21
+    assert len(set(names)) == len(names) == 24
     quantized = [case.name for case in serving_decode.SUITE.pick("int8")]
     assert quantized == ["b16 4k 64/8", "b64 4k 32/8", "b1 131k 32/8", "b256 1k 32/8", "b32 8k 32/4"]
     assert quantized == [case.name for case in serving_decode.SUITE.pick("fp8")]
-    assert [case.queries for case in serving_decode.SUITE.pick("queries")] == [4, 16]
+    assert [case.queries for case in serving_decode.SUITE.pick("queries")] == [4, 16, 16, 60, 60]
+    assert [case.name for case in serving_decode.SUITE.pick("tree")] == [
+        "b16 4k 64/8, 16 queries of a tree", "b16 4k 64/8, 60 queries of a tree",
+    ]  # fmt: skip
 
 
 def test_a_ratio_is_the_time_of_the_peer_over_ours() -> None:
