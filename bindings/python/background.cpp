@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "background.hpp"
 
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -53,23 +55,29 @@ class Reaper {
   std::deque<std::shared_ptr<void>> gone_;
   bool busy_ = false;
 };
-Reaper*& reaper() {
-  static auto* one = new Reaper;  // leaked on purpose: objects may go during exit
-  return one;
+// The one of this process: the thread of another stays behind in a fork.
+struct Current {
+  std::unique_ptr<Reaper> reaper = std::make_unique<Reaper>();
+  const InForkedChild starts_anew{[this] {
+    static_cast<void>(reaper.release());  // its mutex may be held
+    reaper = std::make_unique<Reaper>();
+  }};
+};
+Reaper& reaper() {
+  static constinit FirstMade<Current> one;
+  return *one->reaper;
 }
 
 void wait_for_background() {
   const WithoutGil released;
-  reaper()->wait();
+  reaper().wait();
 }
 
 }  // namespace
 
-void end_elsewhere(std::shared_ptr<void> object) { reaper()->add(std::move(object)); }
+void end_elsewhere(std::shared_ptr<void> object) { reaper().add(std::move(object)); }
 
 void register_background(nb::module_& m) {
-  static const auto& starts_anew [[maybe_unused]] =
-      *new InForkedChild([] { reaper() = new Reaper; });  // its thread stays behind
   m.def("wait_for_background", &wait_for_background,
         "Waits for schedulers and engines that went without close().");
 }

@@ -3,6 +3,7 @@
 
 #include "arguments.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 
 #include <nanobind/stl/pair.h>
 
@@ -161,7 +162,7 @@ int stream_of_thread(dlpack::DLDeviceType type, int32_t device, void** out) {
 }  // namespace
 
 const ExchangeApi* exchange_api(PyTypeObject* type) {
-  static auto* known = new std::unordered_map<PyTypeObject*, const ExchangeApi*>;
+  static constinit FirstMade<std::unordered_map<PyTypeObject*, const ExchangeApi*>> known;
   if (const auto it = known->find(type); it != known->end()) return it->second;
   const ExchangeApi* api = nullptr;
   const nb::handle h(reinterpret_cast<PyObject*>(type));

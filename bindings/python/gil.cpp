@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gil.hpp"
 
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 
@@ -51,7 +52,9 @@ void stop_other_threads() {
 }  // namespace
 
 void stop_threads_at_exit() {
-  static const auto& has_one_thread [[maybe_unused]] = *new InForkedChild([] { computing = 0; });
+  constexpr auto make = [] { return new InForkedChild([] { computing = 0; }); };
+  static constinit FirstMade<InForkedChild, make> has_one_thread;
+  *has_one_thread;
   nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(stop_other_threads));
 }
 

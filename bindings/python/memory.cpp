@@ -4,6 +4,7 @@
 #include "gil.hpp"
 #include "graph.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/cuda/device.hpp"
 
@@ -17,14 +18,14 @@
 namespace tensorcraft::python {
 namespace {
 
-// Decrements that wait for the GIL. Leaked on purpose: deleters may run during exit.
+// Decrements that wait for the GIL.
 struct Pending {
   ForkSafeMutex mutex;
   std::vector<PyObject*> objects;
   bool scheduled = false;
 };
 Pending& pending() {
-  static auto* one = new Pending;
+  static constinit FirstMade<Pending> one;
   return *one;
 }
 
@@ -40,7 +41,7 @@ int run_pending(void*) {
 }
 
 ForkSafeMutex& transfers_mutex() {
-  static auto* one = new ForkSafeMutex;  // leaked on purpose: tensors may go during exit
+  static constinit FirstMade<ForkSafeMutex> one;
   return *one;
 }
 

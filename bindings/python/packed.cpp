@@ -8,6 +8,7 @@
 #include "memory.hpp"
 #include "stream.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/packed/checkpoint.hpp"
@@ -112,8 +113,9 @@ PyTensor unpack(const PyTensor& codes, const PyTensor& scales, nb::handle zeros,
 nb::object packed_product(const op::Operator& op, nb::tuple inputs, nb::tuple options,
                           nb::handle out, nb::handle stream, nb::handle variant,
                           nb::handle device) {
-  static const op::Operator& gemm = find_operator("gemm");
-  if (&op != &gemm) return {};
+  using Found = const op::Operator*;
+  static constinit FirstMade<const Found, [] { return new Found(&find_operator("gemm")); }> gemm;
+  if (&op != *gemm) return {};
   struct OfPackage {
     nb::object weight, product;
   };

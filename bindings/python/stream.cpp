@@ -5,6 +5,7 @@
 #include "gil.hpp"
 #include "graph.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/cuda/stream_priority.hpp"
 
 #include <nanobind/stl/string.h>
@@ -23,7 +24,7 @@ struct Shelf {
   std::vector<std::pair<int, Stream>> idle;  // by priority
 };
 Shelf& shelf() {
-  static auto* one = new Shelf;  // leaked on purpose: streams are put back during exit
+  static constinit FirstMade<Shelf> one;
   return *one;
 }
 

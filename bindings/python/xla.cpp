@@ -3,6 +3,7 @@
 
 #include "arguments.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/jit/warmup.hpp"
 #include "tensorcraft/op/operator.hpp"
@@ -120,12 +121,12 @@ class FrameCall {
 
   // Compiles and loads what run() launches, as a recording can do neither.
   void prepare() const {
-    static auto& mutex = *new std::mutex;
-    static auto& prepared = *new std::unordered_set<std::string>;
+    static constinit FirstMade<std::mutex> mutex;
+    static constinit FirstMade<std::unordered_set<std::string>> prepared;
     std::string key = this->key();
     {
-      const std::lock_guard lock(mutex);
-      if (prepared.contains(key)) return;
+      const std::lock_guard lock(*mutex);
+      if (prepared->contains(key)) return;
     }
     const op::Explanation e = operator_.explain(
         outputs_, arguments(StreamRef::default_stream(device_.index)), device_info(device_));
@@ -135,8 +136,8 @@ class FrameCall {
         for (const op::Step& step : c.plan->steps()) kernels.push_back(step.kernel);
     const jit::WarmupReport report = jit::warmup(kernels, device_);
     if (!report.failures.empty()) fail(ErrorKind::compile, e.op, ": ", report.failures[0].error);
-    const std::lock_guard lock(mutex);
-    prepared.insert(std::move(key));
+    const std::lock_guard lock(*mutex);
+    prepared->insert(std::move(key));
   }
 
  private:
@@ -276,8 +277,8 @@ xla::Error* error_of(const xla::Call& call, xla::Code code, const char* message)
 
 // The version of XLA's interface that asked last, "0.3"; empty if none did.
 std::string& seen_version() {
-  static auto& version = *new std::string;
-  return version;
+  static constinit FirstMade<std::string> version;
+  return *version;
 }
 
 // Registration asks what a handler is, by a call without arrays.

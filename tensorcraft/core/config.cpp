@@ -4,6 +4,7 @@
 #include "tensorcraft/core/device.hpp"
 #include "tensorcraft/core/environment.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/json_depth.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/core/nearest.hpp"
@@ -259,14 +260,13 @@ Config load_config(const Environment& environment) {
 }
 
 const Config& config() {
-  // Leaked: threads may ask until the process ends.
-  static const auto& instance =
-      *new Config(load_config([](const char* name) { return std::getenv(name); }));
+  static constinit FirstMade<const Config, [] { return new Config(load_config(::getenv)); }> one;
+  const Config& loaded = *one;
   // The log asks for the level, so the warnings come when that is known.
   static std::atomic<bool> warned = false;
   if (!warned.load(std::memory_order_relaxed) && !warned.exchange(true))
     for (const std::string& warning : unknown_variables(environ)) log_warn(warning);
-  return instance;
+  return loaded;
 }
 
 }  // namespace tensorcraft

@@ -14,7 +14,7 @@ T* made_by_default() {
 // FirstMade<T> one;`. A fork while another thread makes a local static object leaves its guard
 // locked, and the child waits for ever. Here no lock is held: threads that come together make one
 // each, and one stays. So making an object twice and deleting one must have no effect.
-template <class T, T* (*make)() = made_by_default<T>>
+template <class T, auto make = made_by_default<T>>
 class FirstMade {
  public:
   constexpr FirstMade() = default;

@@ -13,7 +13,8 @@ namespace tensorcraft {
 
 class ForkRegistry {
  public:
-  // Leaked: objects with static storage may go after every destructor here ran.
+  // Leaked: objects with static storage may go after every destructor here ran. No child of a fork
+  // waits for it, as it is made while the library is loaded.
   static ForkRegistry& of_process() {
     static auto* const one = [] {
       auto* const made = new ForkRegistry;
@@ -82,6 +83,8 @@ class ForkRegistry {
   std::mutex mutex_;  // guards the list
   AtFork* first_ = nullptr;
 };
+
+[[maybe_unused]] static ForkRegistry& made_at_load = ForkRegistry::of_process();
 
 AtFork::AtFork() { ForkRegistry::of_process().add(*this); }
 AtFork::~AtFork() { ForkRegistry::of_process().remove(*this); }

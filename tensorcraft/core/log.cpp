@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/log.hpp"
 
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 
 #include <spdlog/logger.h>
@@ -38,34 +39,31 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::off;
 }
 
-// Leaked, so that destructors of other globals can still log; made at the first message. Its sink
-// has no lock of its own, as none of another library is free in the child of a fork.
-spdlog::logger& logger() {
-  static spdlog::logger* const instance = [] {
-    auto sink = std::make_shared<spdlog::sinks::stderr_sink_st>();
-    auto made = std::make_unique<spdlog::logger>("tensorcraft", std::move(sink));
-    made->set_level(to_spdlog(configured_level()));
-    made->flush_on(spdlog::level::warn);
-    return made.release();
-  }();
-  return *instance;
+// Its sink has no lock of its own, as none of another library is free in the child of a fork.
+spdlog::logger* make_logger() {
+  auto sink = std::make_shared<spdlog::sinks::stderr_sink_st>();
+  auto made = std::make_unique<spdlog::logger>("tensorcraft", std::move(sink));
+  made->set_level(to_spdlog(configured_level()));
+  made->flush_on(spdlog::level::warn);
+  return made.release();
 }
 
 void write(LogLevel level, std::string_view text) noexcept {
   if (!log_enabled(level)) return;
   try {
-    static auto& mutex = *new ForkSafeMutex;
-    const std::lock_guard lock(mutex);
-    logger().log(to_spdlog(level), spdlog::string_view_t(text.data(), text.size()));
+    static constinit FirstMade<ForkSafeMutex> mutex;
+    static constinit FirstMade<spdlog::logger, make_logger> logger;
+    const std::lock_guard lock(*mutex);
+    logger->log(to_spdlog(level), spdlog::string_view_t(text.data(), text.size()));
   } catch (...) {  // a message that cannot be written is lost
   }
 }
 
 bool first_time(std::string_view key) {
-  static auto& mutex = *new ForkSafeMutex;
-  static auto& seen = *new std::set<std::string, std::less<>>;
-  const std::lock_guard lock(mutex);
-  return seen.emplace(key).second;
+  static constinit FirstMade<ForkSafeMutex> mutex;
+  static constinit FirstMade<std::set<std::string, std::less<>>> seen;
+  const std::lock_guard lock(*mutex);
+  return seen->emplace(key).second;
 }
 
 }  // namespace

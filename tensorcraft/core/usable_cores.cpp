@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/usable_cores.hpp"
 
+#include "tensorcraft/core/first_made.hpp"
+
 #include <sched.h>
 
 #include <algorithm>
@@ -64,7 +66,9 @@ std::optional<double> cgroup_cores(const fs::path& root) {
 }
 
 int usable_cores() {
-  static const std::optional<double> quota = cgroup_cores();
+  using Quota = std::optional<double>;
+  static constinit FirstMade<const Quota, [] { return new Quota(cgroup_cores()); }> found;
+  const Quota quota = *found;
   cpu_set_t set;
   const int cores = sched_getaffinity(0, sizeof set, &set) == 0
                         ? CPU_COUNT(&set)

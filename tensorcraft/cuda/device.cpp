@@ -2,6 +2,7 @@
 #include "tensorcraft/cuda/device.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/cuda/session.hpp"
 
 #include <algorithm>
@@ -120,17 +121,20 @@ DeviceSlot& device_slot(int index) {
 
 namespace {
 
+DeviceInfo* info_of_cpu() { return new DeviceInfo{.device = Device::cpu(), .name = host_name()}; }
+
+// Plans are those of Hopper, so that its kernels are what runs.
+DeviceInfo* info_of_simt() {
+  auto info = std::make_unique<DeviceInfo>(device_info_of_arch("sm_90a"));
+  info->device = Device::simt();
+  info->name = "SIMT emulator on " + host_name();
+  return info.release();
+}
+
 const DeviceInfo& host_info(DeviceType type) {
-  // Leaked: operators may run until the process ends.
-  static const auto& cpu = *new DeviceInfo{.device = Device::cpu(), .name = host_name()};
-  // Plans are those of Hopper, so that its kernels are what runs.
-  static const auto& simt = *new DeviceInfo([] {
-    DeviceInfo info = device_info_of_arch("sm_90a");
-    info.device = Device::simt();
-    info.name = "SIMT emulator on " + cpu.name;
-    return info;
-  }());
-  return type == DeviceType::simt ? simt : cpu;
+  static constinit FirstMade<const DeviceInfo, info_of_cpu> cpu;
+  static constinit FirstMade<const DeviceInfo, info_of_simt> simt;
+  return type == DeviceType::simt ? *simt : *cpu;
 }
 
 }  // namespace

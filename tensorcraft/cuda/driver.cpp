@@ -2,6 +2,7 @@
 #include "tensorcraft/cuda/driver.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/cuda/launch_watcher.hpp"
@@ -97,11 +98,15 @@ std::string describe(const Driver& driver, int status) {
   return join(text, " (", status, ")");
 }
 
+InForkedChild* mark_children() {
+  return new InForkedChild([] { in_forked_child.store(true, std::memory_order_relaxed); });
+}
+
 // Starts the driver of a new session and counts its devices. Nothing here throws: what fails
 // becomes the session's problem, so that a machine without a GPU works.
 void start(Session& session, const Driver* driver) {
-  static const auto& marks_child [[maybe_unused]] =
-      *new InForkedChild([] { in_forked_child.store(true, std::memory_order_relaxed); });
+  static constinit FirstMade<InForkedChild, mark_children> marks;
+  *marks;
   int status = driver->init.function(0);
   if (status == kSuccess) status = driver->device_get_count.function(&session.count);
   if (status == kErrorNoDevice || (status == kSuccess && session.count == 0)) {
@@ -128,9 +133,9 @@ Session* open_session(const Driver* table) {
     start(*session, table);
     return session;
   }
-  static auto* real = new Driver;  // leaked with the session that uses it
+  static constinit FirstMade<Driver> real;
   session->problem = open_driver(*real);
-  if (session->problem.empty()) start(*session, real);
+  if (session->problem.empty()) start(*session, &*real);
   return session;
 }
 
@@ -187,8 +192,8 @@ Session* opened_session() noexcept { return current.load(std::memory_order_acqui
 
 Session& session() {
   if (Session* opened = opened_session()) return *opened;
-  static auto& mutex = *new ForkSafeMutex;
-  const std::lock_guard lock(mutex);
+  static constinit FirstMade<ForkSafeMutex> mutex;
+  const std::lock_guard lock(*mutex);
   if (!opened_session()) current.store(open_session(nullptr), std::memory_order_release);
   return *opened_session();
 }
@@ -197,7 +202,7 @@ bool forked() noexcept { return in_forked_child.load(std::memory_order_relaxed);
 
 void set_driver_for_test(const Driver* table) {
   // The old session stays: events and kernels of an earlier test may still name it.
-  static auto* retired = new std::vector<Session*>;
+  static constinit FirstMade<std::vector<Session*>> retired;
   if (Session* old = opened_session()) retired->push_back(old);
   current.store(table ? open_session(table) : nullptr, std::memory_order_release);
   forget_default_device();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/cuda/session.hpp"
 #include "tensorcraft/cuda/stream.hpp"
@@ -109,8 +110,8 @@ float Event::elapsed_ms(const Event& begin, const Event& end) {
 
 // Most events have no count. Two threads may ask for it first.
 cuda::ValueFlag& Event::flag() const {
-  static auto& mutex = *new ForkSafeMutex;
-  const std::lock_guard lock(mutex);
+  static constinit FirstMade<ForkSafeMutex> mutex;
+  const std::lock_guard lock(*mutex);
   if (!flag_) flag_ = std::make_unique<cuda::ValueFlag>(device_);
   return *flag_;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/cuda/launch_watcher.hpp"
 
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 
 #include <atomic>
@@ -18,7 +19,7 @@ struct Names {
   std::unordered_map<const void*, std::string> of;
 };
 Names& names() {
-  static auto* one = new Names;  // leaked on purpose: kernels may be loaded during exit
+  static constinit FirstMade<Names> one;
   return *one;
 }
 

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/prefixes.hpp"
 #include "tensorcraft/core/with_stack.hpp"
@@ -11,6 +12,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
@@ -179,14 +181,16 @@ Library find_library() {
   return none;
 }
 
+Library* open_library() {
+  return new Library(with_stack("NVRTC", kAmpleStack, [] { return find_library(); }));
+}
+
 const Library& library() {
-  // Leaked on purpose: a compilation may still run while the process exits.
   // The lock is for forks: the child of one cannot wait for a thread that opens the library.
-  static auto& mutex = *new ForkSafeMutex;
-  const std::lock_guard lock(mutex);
-  static const Library& found =
-      *new Library(with_stack("NVRTC", kAmpleStack, [] { return find_library(); }));
-  return found;
+  static constinit FirstMade<ForkSafeMutex> mutex;
+  const std::lock_guard lock(*mutex);
+  static constinit FirstMade<const Library, open_library> found;
+  return *found;
 }
 
 const Library& require_library() {
@@ -234,11 +238,10 @@ struct ProgramOwner {
 // M_MMAP_THRESHOLD), unless its settings say otherwise. Other allocators take no notice.
 void keep_freed_memory() {
   constexpr size_t kBytes = size_t{16} << 20;
-  static const bool freed_once [[maybe_unused]] = [] {
-    void* const volatile block = std::malloc(kBytes);
-    std::free(block);
-    return true;
-  }();
+  static std::atomic<bool> is_freed = false;
+  if (is_freed.exchange(true)) return;
+  void* const volatile block = std::malloc(kBytes);
+  std::free(block);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/cuda/stream_state.hpp"
 
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/cuda/session.hpp"
 
 #include <atomic>
@@ -15,7 +16,6 @@ std::atomic<void (*)(StreamRef) noexcept> notices_of_end[2] = {};  // by Listene
 std::atomic<void (*)(int) noexcept> notice_of_recording{nullptr};
 std::atomic<int> recordings{0};  // of Graphs, at this moment
 
-// Leaked: streams with static storage may end after every destructor here ran.
 struct Own {
   std::mutex mutex;
   std::unordered_map<CUstream_st*, uint64_t> streams;  // and the number of each
@@ -23,8 +23,8 @@ struct Own {
   std::atomic<uint64_t> changes{1};  // of `streams`, so that threads remember what they asked
 };
 Own& own() {
-  static auto& one = *new Own;
-  return one;
+  static constinit FirstMade<Own> one;
+  return *one;
 }
 
 uint64_t thread_number() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/cuda/value_flag.hpp"
 
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/cuda/memory.hpp"
 #include "tensorcraft/cuda/session.hpp"
 
@@ -31,12 +32,12 @@ void forget(const ValueFlag::Use& use) {
   quietly_on(use.stream.device(), [&](const Driver& d) { d.event_destroy.quiet(use.passed); });
 }
 
-// Lines of page-locked memory of one driver. Leaked: events may be freed while the process ends.
+// Lines of page-locked memory of one driver.
 class Lines {
  public:
   static Lines& instance() {
-    static auto& one = *new Lines;
-    return one;
+    static constinit FirstMade<Lines> one;
+    return *one;
   }
   FlagLine* take(uint64_t driver) {
     const std::lock_guard lock(mutex_);

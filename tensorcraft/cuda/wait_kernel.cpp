@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/cuda/wait_kernel.hpp"
 
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/cuda/driver.hpp"
 #include "tensorcraft/cuda/launch.hpp"
 
@@ -88,10 +89,13 @@ DONE:
 
 // Loaded once for each device of a driver, and kept for good.
 std::shared_ptr<const LoadedKernel> kernel_of(int device) {
-  static auto& mutex = *new std::mutex;
-  static auto& known = *new std::map<std::pair<uint64_t, int>, std::shared_ptr<const LoadedKernel>>;
-  const std::lock_guard lock(mutex);
-  auto& kernel = known[{driver_number(), device}];
+  struct Known {
+    std::mutex mutex;
+    std::map<std::pair<uint64_t, int>, std::shared_ptr<const LoadedKernel>> all;
+  };
+  static constinit FirstMade<Known> known;
+  const std::lock_guard lock(known->mutex);
+  auto& kernel = known->all[{driver_number(), device}];
   if (!kernel)
     kernel = LoadedKernel::load(std::as_bytes(std::span(kText.data(), kText.size())),
                                 "wait_flag_kernel", device);

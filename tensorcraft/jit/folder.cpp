@@ -2,6 +2,7 @@
 #include "tensorcraft/jit/folder.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/log.hpp"
 
@@ -143,8 +144,8 @@ struct LockFiles {
   }};
 };
 LockFiles& lock_files() {
-  static auto& one = *new LockFiles;  // leaked: kernels may be compiled until the process ends
-  return one;
+  static constinit FirstMade<LockFiles> one;
+  return *one;
 }
 
 int open_lock(int folder, const std::string& name) {

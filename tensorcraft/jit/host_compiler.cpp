@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/version.hpp"
@@ -137,7 +138,7 @@ struct HostKernels {
   DiskCache disk{config().cache_dir, size_t(config().cache_limit_bytes)};
 };
 HostKernels& host_kernels() {
-  static auto* const all = new HostKernels;  // leaked: kernels may run until the process ends
+  static constinit FirstMade<HostKernels> all;
   return *all;
 }
 

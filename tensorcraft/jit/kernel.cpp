@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/log.hpp"
@@ -51,7 +52,7 @@ struct HitCounts {
   long ended_threads = 0;
 };
 HitCounts& hit_counts() {
-  static auto* const counts = new HitCounts;  // leaked: threads may outlive static objects
+  static constinit FirstMade<HitCounts> counts;
   return *counts;
 }
 
@@ -91,9 +92,9 @@ class KernelMap {
                      config().jit};
 };
 
-// Leaked: unloading kernels while the driver shuts down fails.
+// They stay loaded: unloading them while the driver shuts down fails.
 KernelMap& kernels() {
-  static auto* const map = new KernelMap;
+  static constinit FirstMade<KernelMap> map;
   return *map;
 }
 
@@ -144,8 +145,8 @@ std::future<void> start_context(int device) {
 // A line for each kernel, which `tensorcraft cache export --recorded` reads.
 void note(const Program& program) {
   if (config().kernel_record.empty()) return;
-  static auto& mutex = *new ForkSafeMutex;
-  const std::lock_guard lock(mutex);
+  static constinit FirstMade<ForkSafeMutex> mutex;
+  const std::lock_guard lock(*mutex);
   std::ofstream record(config().kernel_record, std::ios::app);
   record << join(program.key, " ", program.signature, "\n") << std::flush;
   if (!record)

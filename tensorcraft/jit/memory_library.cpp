@@ -2,6 +2,7 @@
 #include "tensorcraft/jit/memory_library.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/version.hpp"
 #include "tensorcraft/simt/instrumentation.hpp"
@@ -24,8 +25,8 @@ namespace {
 // Held while the loader is changed, whose own lists a fork in the middle would leave half done.
 // Recursive, as what a library does when it is loaded may load another.
 std::recursive_mutex& loading() {
-  static auto& one = *new ForkSafe<std::recursive_mutex>;
-  return one;
+  static constinit FirstMade<ForkSafe<std::recursive_mutex>> one;
+  return *one;
 }
 
 // A path of a descriptor that no library had before. The loader takes a library of an equal path

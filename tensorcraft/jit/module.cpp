@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/nearest.hpp"
 #include "tensorcraft/jit/cache.hpp"
@@ -93,7 +94,7 @@ struct Modules {
   DiskCache disk{config().cache_dir, size_t(config().cache_limit_bytes)};
 };
 Modules& modules() {
-  static auto* const all = new Modules;  // leaked: modules may be called until the process ends
+  static constinit FirstMade<Modules> all;
   return *all;
 }
 

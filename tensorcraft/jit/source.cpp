@@ -2,6 +2,7 @@
 #include "tensorcraft/jit/source.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 
@@ -19,18 +20,18 @@ struct Table {
   std::map<std::string, std::shared_ptr<const HeaderSet>, std::less<>> closures;
 };
 
-// Leaked: kernels may be built while the process ends.
+Table* make_table() {
+  auto table = std::make_unique<Table>();
+  for (int i = 0; i < kNumEmbedded; ++i) {
+    const EmbeddedHeader& row = kEmbedded[i];
+    table->headers[row.name] =
+        std::make_shared<const Header>(Header{row.name, row.sha256, row.text});
+  }
+  return table.release();
+}
 Table& table() {
-  static Table* const the_table = [] {
-    auto* table = new Table;
-    for (int i = 0; i < kNumEmbedded; ++i) {
-      const EmbeddedHeader& row = kEmbedded[i];
-      table->headers[row.name] =
-          std::make_shared<const Header>(Header{row.name, row.sha256, row.text});
-    }
-    return table;
-  }();
-  return *the_table;
+  static constinit FirstMade<Table, make_table> one;
+  return *one;
 }
 
 std::string_view skip_blanks(std::string_view text) {

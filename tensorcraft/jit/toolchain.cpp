@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/hash.hpp"
 
 #include <dlfcn.h>
@@ -18,15 +19,16 @@ constexpr std::string_view kRecordPrefix = "compiler-";
 
 // Everything but the file system that decides which NVRTC is found: the setting, and the place of
 // this library. One user may have several installations over one cache folder.
+std::string* make_memo_name() {
+  Dl_info info{};
+  dladdr(reinterpret_cast<const void*>(&encode_memo), &info);
+  Sha256 hash;
+  hash.field(config().nvrtc).field(info.dli_fname ? info.dli_fname : "");
+  return new std::string("nvrtc-" + hash.hex().substr(0, 16));
+}
 const std::string& memo_name() {
-  static const auto& name = *new std::string([] {  // leaked: threads may compile to the end
-    Dl_info info{};
-    dladdr(reinterpret_cast<const void*>(&encode_memo), &info);
-    Sha256 hash;
-    hash.field(config().nvrtc).field(info.dli_fname ? info.dli_fname : "");
-    return "nvrtc-" + hash.hex().substr(0, 16);
-  }());
-  return name;
+  static constinit FirstMade<const std::string, make_memo_name> name;
+  return *name;
 }
 
 // Size and time of a file into a memo; false if it is not there.

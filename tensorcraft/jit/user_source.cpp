@@ -2,6 +2,7 @@
 #include "tensorcraft/jit/user_source.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/device/ptx/begin_kernel.h"
@@ -230,13 +231,13 @@ const Rung& rung_of(UserSource source) {
   content.field(source.file).field(source.text).field(to_string(source.signature));
   for (const KernelConstant& c : source.constants)
     content.field(std::visit(ConstantText{c.name}, c.value));
-  // Leaked: kernels may be built while the process ends, and keys hold addresses.
+  // All stay, as keys hold addresses.
   struct Kept {
     UserSource source;
     Rung rung;
   };
-  static auto* const mutex = new ForkSafeMutex;
-  static auto* const all = new std::map<std::string, Kept>;
+  static constinit FirstMade<ForkSafeMutex> mutex;
+  static constinit FirstMade<std::map<std::string, Kept>> all;
   const std::lock_guard lock(*mutex);
   const auto [at, is_new] = all->try_emplace(content.hex());
   Kept& kept = at->second;

@@ -309,7 +309,7 @@ class OperatorOf final : public Operator {
   const Definition<Problem, Options>& def_;
 };
 
-// The operators of a folder, which live as long as the process. Called once.
+// New operators of a folder, which live as long as the process.
 template <class... Definitions>
 OperatorList registered(const Definitions&... definitions) {
   return {new OperatorOf(definitions)...};

@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/all.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/nearest.hpp"
 #include "tensorcraft/core/version.hpp"
@@ -18,24 +19,26 @@
 namespace tensorcraft {
 namespace {
 
-const op::OperatorList& own_operators() {
-  static const auto& all = *new op::OperatorList([] {  // leaked, as the operators are
-    op::OperatorList list;
+// A list that does not stay leaves operators behind, which nobody sees.
+op::OperatorList* list_operators() {
+  auto list = std::make_unique<op::OperatorList>();
 #define TC_ADD_FOLDER(folder) \
-  for (const op::Operator* o : ops::folder()) list.push_back(o);
-    TC_OPERATOR_FOLDERS(TC_ADD_FOLDER)
+  for (const op::Operator* o : ops::folder()) list->push_back(o);
+  TC_OPERATOR_FOLDERS(TC_ADD_FOLDER)
 #undef TC_ADD_FOLDER
-    return list;
-  }());
-  return all;
+  return list.release();
+}
+const op::OperatorList& own_operators() {
+  static constinit FirstMade<const op::OperatorList, list_operators> all;
+  return *all;
 }
 
 // Null: nothing was added. Lists before the last one are leaked too, as callers may read them.
 constinit std::atomic<const op::OperatorList*> extended = nullptr;
 
 std::mutex& adding() {
-  static auto& one = *new ForkSafeMutex;
-  return one;
+  static constinit FirstMade<ForkSafeMutex> one;
+  return *one;
 }
 
 const op::Operator* find(const op::OperatorList& all, std::string_view name) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/device/float16.cuh"
 #include "tensorcraft/simt/bulk.hpp"
@@ -13,8 +14,8 @@ namespace {
 
 // Blocks on other OS threads reduce into the same memory.
 std::mutex& reducing() {
-  static auto& one = *new ForkSafeMutex;
-  return one;
+  static constinit FirstMade<ForkSafeMutex> one;
+  return *one;
 }
 
 template <class T>

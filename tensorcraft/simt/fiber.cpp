@@ -2,6 +2,7 @@
 #include "tensorcraft/simt/fiber.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 
 #include <boost/context/detail/fcontext.hpp>
@@ -30,10 +31,7 @@ struct Start {
 };
 constexpr size_t kStartBytes = 64;  // keeps the stack's alignment
 
-size_t page_bytes() {
-  static const size_t bytes = size_t(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
+size_t page_bytes() { return size_t(sysconf(_SC_PAGESIZE)); }
 
 void before_switch([[maybe_unused]] Fiber& from, [[maybe_unused]] const Fiber& to,
                    [[maybe_unused]] bool last) {
@@ -120,10 +118,9 @@ struct Kept {
   ForkSafeMutex mutex;
   std::vector<std::unique_ptr<Stacks>> all;
 };
-// Leaked: kernels may run while static objects are destroyed.
 Kept& kept() {
-  static auto& one = *new Kept;
-  return one;
+  static constinit FirstMade<Kept> one;
+  return *one;
 }
 }  // namespace
 

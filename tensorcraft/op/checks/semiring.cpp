@@ -2,6 +2,7 @@
 #include "tensorcraft/op/checks/semiring.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/jit/source.hpp"
@@ -60,7 +61,7 @@ SemiringProgram checked_semiring(std::string_view op, std::string_view combine,
 }
 
 const jit::Rung& rung_with(const jit::Rung& rung, const SemiringProgram& semiring) {
-  static auto* const known = new KnownRungs;  // leaked: kernels name their rungs to the end
+  static constinit FirstMade<KnownRungs> known;
   const std::string text = device_text(rung, semiring);
   const std::lock_guard lock(known->mutex);
   const auto [at, is_new] = known->all.try_emplace({&rung, text}, rung);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/host/line_kernels.hpp"
 
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/op/host/micro_kernel.hpp"
 
 #include <vector>
@@ -103,8 +104,9 @@ std::vector<LineKernels> find_line_kernels() {
 }  // namespace
 
 std::span<const LineKernels> all_line_kernels() {
-  static const auto& found = *new std::vector<LineKernels>(find_line_kernels());  // leaked
-  return found;
+  using All = std::vector<LineKernels>;
+  static constinit FirstMade<const All, [] { return new All(find_line_kernels()); }> found;
+  return *found;
 }
 
 }  // namespace tensorcraft::host

@@ -27,9 +27,6 @@ struct LineKernels {
 // Returns the kernels that this machine can run, best first: AVX-512, AVX2 with FMA, plain vectors
 // of 16 bytes.
 std::span<const LineKernels> all_line_kernels();
-inline const LineKernels& line_kernels() {
-  static const LineKernels best = all_line_kernels().front();
-  return best;
-}
+inline const LineKernels& line_kernels() { return all_line_kernels().front(); }
 
 }  // namespace tensorcraft::host

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/op/host/micro_kernel.hpp"
 
+#include "tensorcraft/core/first_made.hpp"
+
 #include <vector>
 
 namespace tensorcraft::host {
@@ -73,8 +75,9 @@ bool has_avx2() {
 }
 
 std::span<const MicroKernel> micro_kernels() {
-  static const auto& found = *new std::vector<MicroKernel>(find_micro_kernels());  // leaked
-  return found;
+  using All = std::vector<MicroKernel>;
+  static constinit FirstMade<const All, [] { return new All(find_micro_kernels()); }> found;
+  return *found;
 }
 
 }  // namespace tensorcraft::host

@@ -4,6 +4,7 @@
 #ifdef TENSORCRAFT_ONEDNN
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/prefixes.hpp"
 #include "tensorcraft/core/with_stack.hpp"
@@ -86,8 +87,8 @@ void load(Library& lib) {
 const Library& library() {
   static std::atomic<const Library*> opened = nullptr;
   if (const Library* const known = opened.load(std::memory_order_acquire)) return *known;
-  static auto& opening = *new ForkSafeMutex;
-  const std::lock_guard lock(opening);
+  static constinit FirstMade<ForkSafeMutex> opening;
+  const std::lock_guard lock(*opening);
   if (const Library* const known = opened.load(std::memory_order_relaxed)) return *known;
   auto made = std::make_unique<Library>();
   run_with_stack("oneDNN", kAmpleStack, [&] { load(*made); });
@@ -96,8 +97,8 @@ const Library& library() {
 }
 
 std::shared_lock<std::shared_mutex> making_primitives() {
-  static auto& mutex = *new ForkSafe<std::shared_mutex>;
-  return std::shared_lock<std::shared_mutex>(mutex);
+  static constinit FirstMade<ForkSafe<std::shared_mutex>> mutex;
+  return std::shared_lock<std::shared_mutex>(*mutex);
 }
 
 }  // namespace tensorcraft::host::onednn

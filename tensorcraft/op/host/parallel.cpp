@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/core/usable_cores.hpp"
@@ -185,7 +186,8 @@ void forget_pool() { current_pool.store(nullptr, std::memory_order_relaxed); }
 Pool& pool() {
   Pool* existing = current_pool.load(std::memory_order_acquire);
   if (existing) return *existing;
-  static const auto& forgets [[maybe_unused]] = *new InForkedChild(forget_pool);
+  static constinit FirstMade<InForkedChild, [] { return new InForkedChild(forget_pool); }> forgets;
+  *forgets;
   Pool* created = new Pool;
   if (current_pool.compare_exchange_strong(existing, created, std::memory_order_acq_rel))
     return *created;
@@ -204,13 +206,17 @@ struct Turn {
   Pool& pool;
 };
 
+int* usual_threads() {
+  return new int(config().num_threads > 0 ? config().num_threads : usable_cores());
+}
+
 }  // namespace
 
 int num_threads() {
   const int requested = requested_threads.load(std::memory_order_relaxed);
   if (requested > 0) return requested;
-  static const int initial = config().num_threads > 0 ? config().num_threads : usable_cores();
-  return initial;
+  static constinit FirstMade<const int, usual_threads> initial;
+  return *initial;
 }
 
 void set_num_threads(int count) {

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/log.hpp"
@@ -53,12 +54,12 @@ std::string folder_problem(const std::string& path) {
   return jit::CacheFolder(std::filesystem::path(path).parent_path().string()).problem();
 }
 
-// The table of the process; it stays when the process ends, as other threads may still call.
+// The table of the process.
 class Table {
  public:
   static Table& of_process() {
-    static Table& table = *new Table;
-    return table;
+    static constinit FirstMade<Table> table;
+    return *table;
   }
 
   bool has_any(const DeviceInfo& device) {
@@ -189,12 +190,12 @@ uint64_t tuned_generation() { return generation_now.load(std::memory_order_relax
 
 std::string version_of(std::span<const VariantInfo> variants) {
   // Device code is in the library's data, so it is hashed once for each list of variants.
-  static auto& versions = *new std::map<std::string, std::string>;
-  static auto& mutex = *new ForkSafeMutex;
+  static constinit FirstMade<std::map<std::string, std::string>> versions;
+  static constinit FirstMade<ForkSafeMutex> mutex;
   std::string names(version());
   for (const VariantInfo& v : variants) names.append(" ").append(v.name).append(":").append(v.file);
-  const std::lock_guard lock(mutex);
-  std::string& made = versions[names];
+  const std::lock_guard lock(*mutex);
+  std::string& made = (*versions)[names];
   if (!made.empty()) return made;
   Sha256 hash;
   hash.field(names);

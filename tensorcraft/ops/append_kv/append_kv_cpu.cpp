@@ -115,10 +115,10 @@ class Writer {
                    const TensorView& cache, const std::vector<Float>& scale, bool is_k) const {
     const int64_t size = cache.shape(1);
     const int head = from.rank() - 2;
-    static const std::vector<Float> kNone;
+    const std::vector<Float> none;
     for (int64_t h = 0; h < from.shape(head); ++h) {
       std::vector<Float>& x =
-          read(from, offset + h * from.stride(head), is_k ? k_weight_ : kNone, is_k);
+          read(from, offset + h * from.stride(head), is_k ? k_weight_ : none, is_k);
       store(cache,
             slot / size * cache.stride(0) + slot % size * cache.stride(1) + h * cache.stride(2),
             cache.stride(3), x.data(), int64_t(x.size()),

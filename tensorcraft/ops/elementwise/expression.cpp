@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/elementwise/expression.hpp"
 
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/op/expression/operands.hpp"
 #include "tensorcraft/ops/elementwise/definitions.hpp"
 #include "tensorcraft/ops/elementwise/expression_plan.h"
@@ -51,14 +52,18 @@ op::RungCall<ExpressionParams, ExpressionGiven> expression_call(const Expression
   return {p, given, {}};
 }
 
+const jit::Rung* interpreted_rung() {
+  return &op::make_rung("elementwise", "interpreted", "02_interpreted.cuh", op::kThreads,
+                        "ExpressionConfig");
+}
+
 // Chooses what is compiled: the text of the program, or what interprets every program.
 void complete(op::Plan& plan, std::string_view rung, const ExpressionProblem& q,
               const DeviceInfo&) {
-  static const jit::Rung& interpreted = op::make_rung(
-      "elementwise", "interpreted", "02_interpreted.cuh", op::kThreads, "ExpressionConfig");
+  static constinit FirstMade<const jit::Rung, interpreted_rung> interpreted;
   const jit::Rung*& compiled = plan.first().kernel.rung;
   if (rung == "naive") {
-    compiled = &interpreted;
+    compiled = &*interpreted;
     plan.set_params(0,
                     interpreted_params(q.program, plan.params_as<ExpressionParams>(plan.first())));
   } else {
@@ -87,11 +92,18 @@ InterpretedParams interpreted_params(const Program& program, const ExpressionPar
   return all;
 }
 
+namespace {
+
+op::Ladder<ExpressionProblem>* make_expression_ladder() {
+  return new auto(op::make_ladder<expression_call, kExpressionRungs, complete>(
+      "elementwise", kExpressionFields, "ExpressionConfig"));
+}
+
+}  // namespace
+
 const op::Ladder<ExpressionProblem>& expression_ladder() {
-  static const auto& ladder =
-      *new auto(op::make_ladder<expression_call, kExpressionRungs, complete>(
-          "elementwise", kExpressionFields, "ExpressionConfig"));
-  return ladder;
+  static constinit FirstMade<const op::Ladder<ExpressionProblem>, make_expression_ladder> ladder;
+  return *ladder;
 }
 
 std::span<const op::HostVariant<ExpressionProblem>> expression_host() { return kExpressionHost; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/jit/source.hpp"
@@ -36,7 +37,7 @@ struct KnownTexts {
   std::map<std::string, KnownText> all;
 };
 KnownTexts& known_texts() {
-  static auto* const texts = new KnownTexts;  // leaked: kernels name their rungs to the end
+  static constinit FirstMade<KnownTexts> texts;
   return *texts;
 }
 

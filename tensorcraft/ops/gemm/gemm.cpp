@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/gemm/gemm.hpp"
 
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/tensor_matcher.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/registry.hpp"
@@ -418,12 +419,15 @@ std::vector<std::string_view> keywords() {
   return names;
 }
 
+op::Ladder<Problem>* make_own_ladder() {
+  return new auto(op::make_ladder<rung_call, kRungs, complete, config_option>("gemm", kFields));
+}
+
 }  // namespace
 
 const op::Ladder<Problem>& ladder() {
-  static const auto all =
-      op::make_ladder<rung_call, kRungs, complete, config_option>("gemm", kFields);
-  return all;
+  static constinit FirstMade<const op::Ladder<Problem>, make_own_ladder> all;
+  return *all;
 }
 
 }  // namespace kernel::gemm

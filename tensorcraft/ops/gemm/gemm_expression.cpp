@@ -2,6 +2,7 @@
 #include "tensorcraft/ops/gemm/gemm_expression.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/hash.hpp"
 #include "tensorcraft/core/nearest.hpp"
@@ -100,7 +101,7 @@ void check_no_operands(const GemmOptions& o, std::span<const TensorView> arrays,
 }
 
 const jit::Rung& with_expression(const jit::Rung& rung, const Problem& q) {
-  static auto* const known = new KnownRungs;  // leaked: kernels name their rungs to the end
+  static constinit FirstMade<KnownRungs> known;
   const std::string text = device_text(rung, *q.expression);
   const std::lock_guard lock(known->mutex);
   const auto [at, is_new] = known->all.try_emplace({&rung, text}, rung);

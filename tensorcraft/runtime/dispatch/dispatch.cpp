@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/dispatch/dispatch.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"
@@ -10,6 +11,7 @@
 #include "tensorcraft/runtime/memory/cuda_memory_device.hpp"
 #include "tensorcraft/runtime/trace/nvtx.hpp"
 
+#include <memory>
 #include <mutex>
 
 namespace tensorcraft::dispatch {
@@ -88,16 +90,20 @@ class Dispatcher final : public cuda::LaunchWatcher {
   bool records = false, limits = false;
 };
 
+Dispatcher& dispatcher();
+
+// To make a second one changes nothing: the functions ask for the one that stays.
+Dispatcher* make_dispatcher() {
+  auto made = std::make_unique<Dispatcher>();
+  cuda::on_device_lost([] { return report(dispatcher().recorder.last(), now()); });
+  cuda::on_stream_end(
+      [](StreamRef stream) noexcept { dispatcher().controller.stream_ends(stream); },
+      cuda::Listener::dispatch);
+  return made.release();
+}
+
 Dispatcher& dispatcher() {
-  // Leaked on purpose: kernels may be launched while the process ends.
-  static auto* const one = [] {
-    auto* const made = new Dispatcher;
-    cuda::on_device_lost([] { return report(dispatcher().recorder.last(), now()); });
-    cuda::on_stream_end(
-        [](StreamRef stream) noexcept { dispatcher().controller.stream_ends(stream); },
-        cuda::Listener::dispatch);
-    return made;
-  }();
+  static constinit FirstMade<Dispatcher, make_dispatcher> one;
   return *one;
 }
 

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/cuda/driver.hpp"
@@ -87,14 +88,11 @@ struct Node {
 // A list that only grows and is read without a lock, since a child may be forked while another
 // thread would hold it. Leaked: tensors with static storage may be freed after every destructor
 // here ran.
-std::atomic<Node*>& nodes() {
-  static auto& first = *new std::atomic<Node*>(nullptr);
-  return first;
-}
+constinit std::atomic<Node*> nodes = nullptr;
 
 Node* find(int device) {
   const uint64_t driver = cuda::driver_number();
-  Node* node = nodes();
+  Node* node = nodes;
   while (node && (node->device != device || node->driver != driver)) node = node->next;
   return node;
 }
@@ -118,16 +116,16 @@ bool relieve_shortage(int device) noexcept {
 
 Node& node_of(int device) {
   if (Node* const known = find(device)) return *known;
-  static std::mutex& mutex = *new std::mutex;
+  static constinit FirstMade<std::mutex> mutex;
   cuda::require_usable();
   device_info(Device::cuda(device));  // a device that does not exist is refused here
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(*mutex);
   if (Node* const known = find(device)) return *known;
   cuda::on_stream_end(MemoryPool::stream_ends_everywhere);
   cuda::on_recording(recording_begins);
   cuda::on_shortage(relieve_shortage);
-  auto* const made = new Node{cuda::driver_number(), device, nodes(), {}};
-  nodes() = made;
+  auto* const made = new Node{cuda::driver_number(), device, nodes, {}};
+  nodes = made;
   return *made;
 }
 
@@ -151,10 +149,7 @@ MemoryPool& pinned_pool(int device) { return node_of(device).pinned; }
 
 namespace {
 
-bool has_pool(Device device) {
-  static const bool is_pool = config().gpu_allocator == "pool";
-  return device.is_cuda() && is_pool;
-}
+bool has_pool(Device device) { return device.is_cuda() && config().gpu_allocator == "pool"; }
 
 }  // namespace
 
@@ -174,7 +169,7 @@ void set_quota(Device device, int64_t bytes) {
 }
 
 Allocator& allocator(Device device) {
-  static auto* host = new HostAllocator;
+  static constinit FirstMade<HostAllocator> host;
   if (!device.is_cuda()) return *host;
   Node& node = node_of(device.index);
   if (has_pool(device)) return node.pool;

@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/memory/pool.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/log.hpp"
 #include "tensorcraft/runtime/memory/hold.hpp"
@@ -40,14 +41,14 @@ void log_failure(const char* what) noexcept {
   }
 }
 
-// Every pool of the process. Leaked: pools with static storage may end after it would.
+// Every pool of the process.
 struct Pools {
   ForkSafeMutex mutex;
   std::vector<MemoryPool*> all;
 };
 Pools& pools() {
-  static auto& known = *new Pools;
-  return known;
+  static constinit FirstMade<Pools> known;
+  return *known;
 }
 
 }  // namespace

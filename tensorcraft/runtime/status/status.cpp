@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/status/status.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/json_depth.hpp"
 #include "tensorcraft/core/log.hpp"
@@ -77,11 +78,11 @@ Process parse(const std::string& text, const std::string& name) {
 }
 
 // Holds the sources of this process, and the thread that writes what they tell. A forked child has
-// no such thread, and tells nothing. Leaked: sources may go until the process ends.
+// no such thread, and tells nothing.
 class Writer {
  public:
   static Writer& of_process() {
-    static auto* const one = new Writer;
+    static constinit FirstMade<Writer> one;
     return *one;
   }
   uint64_t add(std::function<std::vector<Item>()> items) {

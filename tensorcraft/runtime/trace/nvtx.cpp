@@ -10,10 +10,7 @@
 namespace tensorcraft::nvtx {
 
 #ifdef TENSORCRAFT_NVTX
-bool is_listening() {
-  static const bool one = !config().profiler_library.empty();
-  return one;
-}
+bool is_listening() { return !config().profiler_library.empty(); }
 void push(const std::string& name) noexcept { nvtxRangePushA(name.c_str()); }
 void pop() noexcept { nvtxRangePop(); }
 #else

@@ -3,6 +3,7 @@
 
 #include "tensorcraft/core/config.hpp"
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/log.hpp"
 
 #include <nlohmann/json.hpp>
@@ -10,9 +11,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 namespace tensorcraft {
@@ -42,11 +45,16 @@ TraceLog* open_of_process() {
 }  // namespace
 
 TraceLog* TraceLog::of_process() {
-  static TraceLog* const log = [] {
-    TraceLog* opened = open_of_process();
-    if (opened) std::atexit([] { of_process()->flush(true); });
-    return opened;
-  }();
+  static std::atomic<bool> is_opened = false;
+  static std::atomic<TraceLog*> log = nullptr;
+  if (is_opened.load(std::memory_order_acquire)) return log;
+  // A second one would write its head into the file.
+  static constinit FirstMade<ForkSafeMutex> opening;
+  const std::lock_guard lock(*opening);
+  if (is_opened) return log;
+  log = open_of_process();
+  if (log) std::atexit([] { of_process()->flush(true); });
+  is_opened = true;
   return log;
 }
 

@@ -2,6 +2,7 @@
 #include "tensorcraft/runtime/transfer/engine.hpp"
 
 #include "tensorcraft/core/error.hpp"
+#include "tensorcraft/core/first_made.hpp"
 #include "tensorcraft/core/fork.hpp"
 #include "tensorcraft/core/interrupt.hpp"
 #include "tensorcraft/core/log.hpp"
@@ -330,9 +331,10 @@ struct OfDevice {
 struct Instances {
   std::mutex mutex;
   std::vector<OfDevice> all;
+  bool ends_at_exit = false;
 };
 Instances& instances() {
-  static auto* one = new Instances;  // leaked on purpose: the process ends beside other threads
+  static constinit FirstMade<Instances> one;
   return *one;
 }
 
@@ -367,10 +369,10 @@ TransferEngine& TransferEngine::instance(Device device) {
       return *one.engine;
     }
   // Before the driver's own exit handlers, which were there first.
-  static const int registered = std::atexit([] {
-    for (OfDevice& one : instances().all) one.engine.reset();
-  });
-  static_cast<void>(registered);
+  if (!std::exchange(known.ends_at_exit, true))
+    std::atexit([] {
+      for (OfDevice& one : instances().all) one.engine.reset();
+    });
   auto made = std::make_unique<TransferEngine>(device);
   return *known.all.emplace_back(cuda::driver_number(), device.index, std::move(made)).engine;
 }
