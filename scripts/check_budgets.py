@@ -80,6 +80,10 @@ class Rule(NamedTuple):
 
 
 RULES = [
+    Rule(r"\bstatic\s+(?!const(expr|init)\b)"
+         r"([^();={}]*=\s*(\*?\s*new\b|\[|[^;={}]*[\w>]\()|(const\s+)?std::(vector|string|map)\b[^();={}]*;)",
+         r"(tensorcraft/(core|cuda|jit|op|ops|runtime|simt)|bindings)/",
+         "a child forked while another thread makes it waits for ever: core/first_made.hpp", r"tensorcraft/core/fork\.cpp"),
     Rule(r"\b(secure_)?getenv\b|os\.environ", r"(tensorcraft|bindings|python|cli|bench)/",
          "only core/config.cpp reads the environment", r"tensorcraft/core/config\.cpp"),
     Rule(r"\basm\b(?!\")|\b__asm", r"tensorcraft/", "asm stands in device/ptx/ only", r"tensorcraft/device/ptx/"),

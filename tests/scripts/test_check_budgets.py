@@ -47,6 +47,13 @@ def test_a_clean_tree_passes(tree):
         ("README.md", "\n" * 151, "151 lines, at most 150"),
         ("ARCHITECTURE.md", "\n" * 151, "151 lines, at most 150"),
         ("tensorcraft/core/b.hpp", "#pragma once\n", "names the licence"),
+        ("tensorcraft/core/b.hpp", LICENCE + "static auto& one = *new Own;\n", "core/first_made.hpp"),
+        ("tensorcraft/cuda/b.hpp", LICENCE + "static auto* const one = new Own;\n", "core/first_made.hpp"),
+        ("tensorcraft/jit/b.hpp", LICENCE + "static T* const one = [] { return new T; }();\n", "core/first_made.hpp"),
+        ("tensorcraft/op/b.hpp", LICENCE + "static const int quota =\n    cores();\n", "core/first_made.hpp"),
+        ("tensorcraft/runtime/b.hpp", LICENCE + "static const auto all = make<a, b>(1);\n", "core/first_made.hpp"),
+        ("tensorcraft/simt/b.hpp", LICENCE + "static const std::vector<Float> none;\n", "core/first_made.hpp"),
+        ("bindings/python/b.cpp", LICENCE + "static auto* one = new Shelf;\n", "core/first_made.hpp"),
         ("tensorcraft/cuda/b.hpp", LICENCE + 'getenv("X");\n', "reads the environment"),
         ("python/tensorcraft/b.py", "os.environ\n", "reads the environment"),
         ("tensorcraft/jit/b.hpp", LICENCE + 'asm("nop");\n', "device/ptx/ only"),
@@ -84,6 +91,14 @@ def test_a_violation_is_found(tree, path, text, reason):
     found = list(check_budgets.problems(tree))
     assert found and all(reason in line or line.endswith("nothing reads it") for line in found), found
     assert any(reason in line and (path in line or "tensorcraft" in line) for line in found)
+
+
+def test_static_objects_without_a_guard_stay(tree):
+    made = "static constinit FirstMade<T, [] { return new T(f()); }> one;\nstatic std::atomic<int> last = 0;\n"
+    write(tree, "tensorcraft/core/b.hpp", LICENCE + made + "static constexpr int kMost = f();\nstatic T of(int n = f());\n")
+    write(tree, "tensorcraft/core/fork.cpp", LICENCE + "static auto* const one = [] { return new Registry; }();\n")
+    write(tree, "tests/core/fork_test.cpp", LICENCE + "static auto& one = *new Own;\n")
+    assert list(check_budgets.problems(tree)) == []
 
 
 def test_a_file_with_room_below_its_limit_passes(tree):
