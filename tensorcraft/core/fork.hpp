@@ -49,17 +49,20 @@ class ForkSafe final : public Mutex, private AtFork {
 // The usual one.
 using ForkSafeMutex = ForkSafe<std::mutex>;
 
+// InForkedChild calls it: a base in front of AtFork, so that it is there as long as forks care.
+struct FunctionOfChild {
+  const std::function<void()> function;
+};
+
 // A child calls the function before fork() returns there, such as to forget threads. A
 // ForkSafeMutex, which it does not lock, guards the data that the function touches.
-class InForkedChild final : private AtFork {
+class InForkedChild final : private FunctionOfChild, private AtFork {
  public:
   // Asks for it until the object goes.
-  explicit InForkedChild(std::function<void()> function) : function_(std::move(function)) {}
+  explicit InForkedChild(std::function<void()> f) : FunctionOfChild{std::move(f)} {}
 
  private:
-  void begin_in_child() override { function_(); }
-
-  const std::function<void()> function_;
+  void begin_in_child() override { function(); }
 };
 
 // Refuses, with kind unsupported, to use in a child an object whose threads stayed in its parent.
