@@ -5,6 +5,7 @@
 
 namespace tensorcraft {
 
+// FirstMade makes its object so if no other way is given.
 template <class T>
 T* made_by_default() {
   return new T;
@@ -20,10 +21,12 @@ class FirstMade {
   constexpr FirstMade() = default;
   FirstMade(const FirstMade&) = delete;
 
+  // The object, made if it is not there yet.
   T& operator*() {
     T* const made = one_.load(std::memory_order_acquire);
     return made ? *made : publish();
   }
+  // Likewise.
   T* operator->() { return &**this; }
 
  private:

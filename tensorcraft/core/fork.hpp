@@ -51,7 +51,7 @@ using ForkSafeMutex = ForkSafe<std::mutex>;
 
 // InForkedChild calls it: a base in front of AtFork, so that it is there as long as forks care.
 struct FunctionOfChild {
-  const std::function<void()> function;
+  const std::function<void()> function;  // never empty
 };
 
 // A child calls the function before fork() returns there, such as to forget threads. A
