@@ -5,7 +5,7 @@
 #include "tensorcraft/op/host/parallel.hpp"
 #include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/ops/paged_attention/plan.h"
-#include "tensorcraft/ops/paged_attention/requests.hpp"
+#include "tensorcraft/ops/paged_attention/walk.hpp"
 
 namespace tensorcraft::kernel::paged_attention {
 namespace {
@@ -20,17 +20,12 @@ class PagedRows final : public host::AttentionRows {
 
   const float* read(int64_t row, float* buffer) const override {
     if (row < first_) return std::fill_n(buffer, length_, 0.0f), buffer;
-    const int64_t block = block_of(p_, b_, row), line = row % p_.block_size;
-    const Code* const from = static_cast<const Code*>(cache_.data) + block * cache_.block +
-                             line * cache_.row + head_ * cache_.head;
+    Walk<Code> walk(p_, b_, cache_, head_, int(row));
+    const Code* const from = walk.line();
     if constexpr (std::is_same_v<Code, float>)
       if (cache_.step == 1 && !cache_.scale) return from;
     host::load_elements(buffer, from, dtype_of<Code>(), cache_.step, length_);
-    if (cache_.scale)
-      host::row_scale(buffer, buffer,
-                      cache_.scale[block * cache_.scale_block + line * cache_.scale_row +
-                                   head_ * cache_.scale_head],
-                      0, length_);
+    if (cache_.scale) host::row_scale(buffer, buffer, walk.scale(), 0, length_);
     return buffer;
   }
 
@@ -38,7 +33,8 @@ class PagedRows final : public host::AttentionRows {
   const Params& p_;
   const int64_t b_;
   const Cache& cache_;
-  const int64_t head_, length_;
+  const int head_;
+  const int64_t length_;
   const int first_;
 };
 
