@@ -274,7 +274,7 @@ class AttentionPart {
         if (half == 1 && !has_upper_) break;
         const KeyRange& seen = seen_[tile][half];
         const bool sees_all = is_readable && seen.begin <= j && j + kStepKeys <= seen.end &&
-                              j + kStepKeys <= tree.newest;
+                              j + kStepKeys <= tree.newest();
         float top = -kInfinity;
         for (int n = 0; n < 2; ++n)
           for (int e = 0; e < 2; ++e) {

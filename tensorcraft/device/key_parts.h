@@ -21,6 +21,17 @@ TC_HOST_DEVICE constexpr int most_parts(int64_t keys) {
   return parts < kFewParts ? kFewParts : int(parts);
 }
 
+// The same of parts that are folded one after another: so few that this takes little time.
+inline constexpr int kMostFolded = 32;
+TC_HOST_DEVICE constexpr int folded_part_keys(int keys) {
+  const int least = part_keys(keys), share = round_up(div_ceil(keys, kMostFolded), kShortPartKeys);
+  return least > share ? least : share;
+}
+TC_HOST_DEVICE constexpr int most_folded_parts(int64_t keys) {
+  const int parts = most_parts(keys);
+  return parts < kMostFolded ? parts : kMostFolded;
+}
+
 inline constexpr int kCombinedValues = 128;
 
 // The weights of a row's keys are known by the largest logit and by the sum of the weights relative

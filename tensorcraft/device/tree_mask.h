@@ -29,17 +29,18 @@ struct TreeRow {
 
 // Rows of one request, of which row r is query (first_row + r) / group.
 struct TreeRows {
-  const TreeMask& mask;
-  int64_t at;  // of query 0
-  int first_row, group, newest;
+  TreeRow first;  // that of query 0
+  int first_row, group;
+  TC_HOST_DEVICE int newest() const { return first.newest; }
   TC_HOST_DEVICE TreeRow row(int r) const {
-    return {mask, at + (first_row + r) / group * mask.row, newest};
+    const int64_t at = first.at + (first_row + r) / group * first.mask.row;
+    return {first.mask, at, first.newest};
   }
 };
 
 // A kernel whose calls have none takes this.
 struct NoTree {
-  static constexpr int newest = 1 << 30;  // behind all keys
+  TC_HOST_DEVICE static int newest() { return 1 << 30; }  // behind all keys
   TC_HOST_DEVICE NoTree row(int) const { return {}; }
   TC_HOST_DEVICE bool sees(int) const { return true; }
 };

@@ -30,6 +30,7 @@ const std::map<std::string, std::string> kAbove256 = {
     {"rms_norm in_registers", kInRegisters},
     {"attention persistent", kProducer},
     {"paged_attention persistent", kProducer},
+    {"paged_attention split_wgmma", kProducer},
     {"attention warp_specialized", kProducer},
     {"attention wgmma", "three warpgroups have 64 queries each of one tile of keys"},
     {"conv2d implicit_wgmma", kProducer},

@@ -85,10 +85,26 @@ struct PagedBatch {
   }
 };
 
-// Every variant of the host and the emulator.
+// Variants that refuse ragged tokens, and more than 16 queries of a request.
+inline bool takes_few_queries(std::string_view variant) {
+  return variant == "split_kv" || variant == "split_wgmma";
+}
+
+// The emulator, if it is built, and a GPU that every rung runs on.
+inline std::vector<Device> kernel_places() {
+  std::vector<Device> all;
+  for (const Device device : devices())
+    if (device == Device::simt() ||
+        (device == Device::cuda() && device_info(device).compute_capability == 90))
+      all.push_back(device);
+  return all;
+}
+
+// Every variant, on the host, the emulator and a GPU.
 template <class F>
 void each_paged_variant(F&& f) {
-  const auto devices = places();
+  auto devices = kernel_places();
+  devices.push_back(Device::cpu());
   for (const auto& v : find_operator("paged_attention").description().variants)
     for (const Device place : devices)
       if ((v.device == DeviceType::cpu) == (place == Device::cpu())) f(place, v.name);

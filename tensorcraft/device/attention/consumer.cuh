@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorcraft/device/logit.cuh"
-#include "tensorcraft/device/packed.cuh"
 #include "tensorcraft/device/ptx/barrier.cuh"
-#include "tensorcraft/device/ptx/bulk.cuh"
-#include "tensorcraft/device/ptx/stmatrix.cuh"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/row_unit.cuh"
-#include "tensorcraft/device/attention/ring.cuh"
-#include "tensorcraft/device/attention/weighted_sums.cuh"
+#include "tensorcraft/device/attention/consumer_rows.cuh"
+#include "tensorcraft/device/attention/part_sums.cuh"
 
 namespace tensorcraft::kernel::attention_tiles {
 
 // A warpgroup that multiplies: 64 rows of a block, queries of a head or of packed ones.
 template <class T, Config C>
-struct Consumer {
-  Ring<T, C>& ring;
-  const HopperParams& p;
-  int group;                           // number among the consumers
+struct Consumer : ConsumerRows<T, C> {
+  using Rows = ConsumerRows<T, C>;
+  using Rows::ring, Rows::p, Rows::group;
   StageCursor<C.stages> keys, values;  // bit 1 of keys.parity is that of the queries
   WarpgroupSums<kGroupRows, C.block_n> score;
   WeightedSums<T, C> out;
@@ -27,11 +23,12 @@ struct Consumer {
   // before. kByRow: one for each row, before open() what its queries were divided by.
   float factor[C.scaled == kByRow ? 2 : 1];
   int newest;  // with a tree: the first key that it speaks of
+  PartSums<C> parts;
   static_assert(C.block_m == C.consumers * kGroupRows);
   static_assert(sizeof(Ring<T, C>) == ring_shared_bytes(C) && sizeof(Work<C>) <= kWorkBytes);
 
   TC_DEVICE Consumer(Ring<T, C>& memory, const HopperParams& params, int number)
-      : ring(memory), p(params), group(number) {}
+      : Rows{memory, params, number} {}
 
   // Before the first tile of keys of the next work: its number, or kNoWork.
   TC_DEVICE int begin() {
@@ -68,10 +65,10 @@ struct Consumer {
     release(&ring.keys.empty[keys.stage]);
     keys.advance();
   }
-  // Starts out += weights V of the next tile of values.
-  TC_DEVICE void multiply_values() {
+  // Starts out += weights V of the next tile of values; if it does not add, out = weights V.
+  TC_DEVICE void multiply_values(bool adds = true) {
     ptx::mbarrier_wait_parity(&ring.values.full[values.stage], values.parity);
-    out.multiply(ring.v[values.stage]);
+    out.multiply(ring.v[values.stage], adds);
   }
   // No product is under way then. `was_multiplied`: one was.
   TC_DEVICE void land_out(bool was_multiplied = true) {
@@ -84,6 +81,7 @@ struct Consumer {
 
   // Before the first tile of values of some work.
   TC_DEVICE void open(const Work<C>& w) {
+    if constexpr (C.parts > 0) parts.begin(ring, w);
     if constexpr (C.has_tree)
       newest = w.at - w.first + (p.q_starts ? start_of_span(p, w.request + 1) : 0);
     if constexpr (sizeof(T) == 1) {
@@ -149,58 +147,73 @@ struct Consumer {
     }
   }
   TC_DEVICE void rescale(const float (&keep)[2]) { out.rescale(keep); }
+
+  // The tile is the last one of a part, and another one is behind it. The rows of that end before
+  // the tile is weighed, its values once they are there; those of the tile are not added to them.
+  TC_DEVICE bool begins_part(int tile) {
+    if constexpr (C.parts > 0) return parts.begins_part(tile);
+    return false;
+  }
+  TC_DEVICE void end_rows(const Work<C>& w) {
+    if constexpr (C.parts > 0) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const RowSum of_part{top[half], row_total(half)};
+        if constexpr (C.parts == kWritten) this->store_sum(w, parts.part, half, of_part);
+        if constexpr (C.parts == kFolded) parts.end_row(half, of_part, exp2_factor(half));
+        top[half] = -kInfinity;
+        sum[half] = 0.f;
+      }
+    }
+  }
+  TC_DEVICE void end_values(const Work<C>& w) {
+    if constexpr (C.parts == kWritten) this->store_values(w, parts.part--, out);
+    if constexpr (C.parts == kFolded) parts.add_sums(out.at(0));
+  }
+  // After the last tile.
+  TC_DEVICE void end_parts(const Work<C>& w) {
+    end_rows(w);
+    if constexpr (C.parts == kFolded) {
+      parts.add_sums(out.at(0), [&](int c, float x) { out.set(c, x); });
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        top[half] = parts.rows[half].top;
+        sum[half] = threadIdx.x % 4 == 0 ? parts.rows[half].sum : 0.f;
+      }
+    } else {
+      end_values(w);
+    }
+  }
   TC_DEVICE void pack_weights() { out.pack(score.at[0][0]); }
 
-  // Divides by the sums; the copy engine stores the rows. They pass through shared memory, which
-  // nothing else reads then: that of this consumer's queries, or of the output before.
+  // Divides by the sums and stores the rows.
   TC_DEVICE void finish(const Work<C>& w) {
     float inverse[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float total = sum[half];
-      total += __shfl_xor_sync(kFullWarp, total, 1);
-      total += __shfl_xor_sync(kFullWarp, total, 2);
-      inverse[half] = total == 0.f ? 0.f : 1.f / total;  // no visible key: 0, not 0 / 0
+      Finished of_row =
+          finished_row(top[half], row_total(half), scale_of_scores(half), kLog2OfLargest);
+      inverse[half] = of_row.factor;
       if (sizeof(T) == 1 || C.scaled) inverse[half] *= scale_of(p.v_scale, w.head / p.group);
-      const float log_sum = logf(total) - kLog2OfLargest * kLn2;
-      float lse = total == 0.f ? -kInfinity : fmaf(top[half], scale_of_scores(half), log_sum);
       const int row = group * kGroupRows + sums_row<false>(half);
       if (C.options >= kRanges && p.sinks) {
-        const Finished with = with_sink(lse, sink_of(p, w.request, head_of(w, row)));
-        inverse[half] *= with.factor;
-        lse = with.lse;
+        of_row = with_sink(of_row.lse, sink_of(p, w.request, head_of(w, row)));
+        inverse[half] *= of_row.factor;
       }
-      if (p.lse && threadIdx.x % 4 == 0 && query_of(row) < w.rows) p.lse[lse_place(w, row)] = lse;
+      if (p.lse && threadIdx.x % 4 == 0 && query_of(row) < w.rows)
+        p.lse[place_of(w, row)] = of_row.lse;
     }
-    if (leads()) ptx::cp_async_bulk_wait_group_read<0>();
-    meet();
-    put(inverse);
-    ptx::fence_proxy_async();
-    meet();
-    const int rows = rows_of_group(w);
-    if (C.options >= kRanges && rows > 0 && rows < kGroupRows && w.first + w.rows < p.seq_q)
-      store_some(w, rows);
-    else if (leads())
-      store(w);
-  }
-  // Before the block ends: the rows have been read.
-  TC_DEVICE void finish_stores() const {
-    if (leads()) ptx::cp_async_bulk_wait_group_read<0>();
+    this->store_rows(w, out, inverse);
   }
 
  private:
-  static constexpr int kPacked = packed_heads(C);
-  static_assert(kGroupRows % kPacked == 0);
-  // The query of the tile and the head that a row has.
-  TC_DEVICE static int query_of(int row) { return row / kPacked; }
-  TC_DEVICE static int head_of(const Work<C>& w, int row) { return w.head + row % kPacked; }
-  TC_DEVICE int rows_of_group(const Work<C>& w) const {
-    return w.rows * kPacked - group * kGroupRows;
-  }
-  TC_DEVICE int64_t lse_place(const Work<C>& w, int row) const {
-    const int query = w.first + query_of(row), head = head_of(w, row);
-    if constexpr (C.packed > 0) return (int64_t(w.batch) * p.seq_q + query) * p.heads + head;
-    return (int64_t(w.batch) * p.heads + head) * p.seq_q + query;
+  using Rows::query_of, Rows::head_of, Rows::place_of, Rows::meet;
+  // The sum of the weights of a row.
+  TC_DEVICE float row_total(int half) const {
+    float total = sum[half];
+    total += __shfl_xor_sync(kFullWarp, total, 1);
+    total += __shfl_xor_sync(kFullWarp, total, 2);
+    return total;
   }
 
   static constexpr float kLog2OfLargest = WeightedSums<T, C>::kLog2OfLargest;
@@ -306,69 +319,21 @@ struct Consumer {
     for (int half = 0; half < 2; ++half) {
       const int query = query_of(group * kGroupRows + sums_row<false>(half));
       if (query >= w.rows) continue;
-      const int64_t row = w.batch * p.tree.batch + (w.first + query) * p.tree.row;
+      const TreeRow row{p.tree, w.batch * p.tree.batch + (w.first + query) * p.tree.row, newest};
       const int end = w.seen(query).end, first = key + int(threadIdx.x) % 4 * 2;
 #pragma unroll
       for (int c = 0; c < C.block_n / 8; ++c) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           const int j = first + 8 * c + e;
-          if (j >= newest && j < end && !p.tree.sees(row, j - newest))
-            score.at[0][0][4 * c + 2 * half + e] = -kInfinity;
+          if (j < end && !row.sees(j)) score.at[0][0][4 * c + 2 * half + e] = -kInfinity;
         }
       }
     }
   }
-  TC_DEVICE static bool leads() { return threadIdx.x % kWarpgroup == 0; }
-  TC_DEVICE void meet() const { ptx::bar_sync(kOneConsumer + group, kWarpgroup); }
   TC_DEVICE static void release(uint64_t* empty) {
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(empty);
-  }
-
-  TC_DEVICE void put(const float (&inverse)[2]) const {
-    auto* bytes = reinterpret_cast<unsigned char*>(&ring.q[C.out_tile]);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;  // consumers are the first warps
-#pragma unroll
-    for (int j = 0; j < boxed_values(C) / 16; ++j) {
-      uint32_t words[4] = {};  // the copy engine reads whole boxes
-#pragma unroll
-      for (int e = 0; e < 4 && j < dim_of_values(C) / 16; ++e) {
-        const float* x = out.at(8 * j + 2 * e);
-        words[e] = pack_pair(x[0] * inverse[e % 2], x[1] * inverse[e % 2], Output<T, C>{});
-      }
-      ptx::stmatrix_x4(bytes + Ring<T, C>::Outputs::place(warp * 16 + lane % 16, 2 * j + lane / 16),
-                       words);
-    }
-  }
-  TC_DEVICE void store(const Work<C>& w) const {
-    const int row = w.first + query_of(group * kGroupRows);
-    const auto* bytes = reinterpret_cast<const unsigned char*>(&ring.q[C.out_tile]);
-#pragma unroll
-    for (int i = 0; i < boxed_values(C) / 64; ++i) {
-      const int32_t at[4] = {i * 64, C.packed ? w.head : row, C.packed ? row : w.head, w.batch};
-      if (rows_of_group(w) > 0)
-        ptx::tma_store(&p.out_map, at,
-                       bytes + Ring<T, C>::Outputs::place(group * kGroupRows, 8 * i));
-    }
-    ptx::cp_async_bulk_commit_group();
-  }
-  // The last rows of a request, which another one follows.
-  TC_DEVICE void store_some(const Work<C>& w, int rows) const {
-    using Out = Output<T, C>;
-    constexpr int chunks = dim_of_values(C) / kVectorSize<Out>;
-    const auto* bytes = reinterpret_cast<const unsigned char*>(&ring.q[C.out_tile]);
-    Out* out = static_cast<Out*>(p.out) + w.batch * p.out_strides.batch +
-               w.head * p.out_strides.head +
-               (w.first + query_of(group * kGroupRows)) * p.out_strides.row;
-    for (int i = threadIdx.x % kWarpgroup; i < rows * chunks; i += kWarpgroup) {
-      const int row = i / chunks, chunk = i % chunks;
-      if (chunk * kVectorSize<Out> >= p.v_dim) continue;
-      const int64_t at = query_of(row) * p.out_strides.row + row % kPacked * p.out_strides.head;
-      *reinterpret_cast<Vec4<uint32_t>*>(out + at + chunk * kVectorSize<Out>) =
-          *reinterpret_cast<const Vec4<uint32_t>*>(
-              bytes + Ring<T, C>::Outputs::place(group * kGroupRows + row, chunk));
-    }
   }
 };
 

@@ -45,7 +45,7 @@ struct Params {
                                     // without k_starts each request's keys begin at row 0
   const uint8_t* causal_each;       // [requests], bool; null: `window` is that of all
   const float* sinks;               // [heads]; null: none
-  float* parts;                     // split_kv, in the workspace: the memory of key_parts()
+  float* parts;                     // in the workspace: the memory of key_parts()
   unsigned char* v_tiles;           // float8 on wgmma, in the workspace: see value_tiles.cuh
   Mask mask;
   CodeScale q_scale, k_scale, v_scale;  // of codes, those of k and v a head of k
@@ -53,10 +53,10 @@ struct Params {
   int32_t batch, heads, group, seq_q, seq_k, head_dim, v_dim;
   int32_t requests;                                    // of a ragged batch, else batch
   int32_t wide_lengths, wide_q_starts, wide_k_starts;  // they are int64
-  int32_t num_parts;                                   // split_kv: of the keys of a request
+  int32_t num_parts;                                   // of the keys of a request, if written
   Window window;                                       // of requests that are not causal
   float scale, softcap;                                // softcap 0: none
-  int32_t part_run;                                    // split_kv: KeyParts::run
+  int32_t part_run;                                    // KeyParts::run
 };
 
 // A Config looks at these: kRanges: windows, sinks, ragged batches and causal of each request;
@@ -81,9 +81,12 @@ struct Config {
   int packed = 0;       // heads of a group whose queries are rows of a tile side by side; 0: one
   int padded = 0;       // split_kv: rows in memory are shorter than those of tiles
   int has_tree = 0;     // it looks at HopperParams::tree
+  int parts = 0;        // of the keys; kWritten: works are parts, which a second step folds;
+                        // kFolded: a work has all parts, which its consumers fold
 };
 
 inline constexpr int kByHead = 1, kByRow = 2;
+inline constexpr int kWritten = 1, kFolded = 2;
 
 // The element type of the output.
 template <class T, Config C>
@@ -117,6 +120,10 @@ TC_HOST_DEVICE constexpr int boxed_values(const Config& c) {
   return round_up(dim_of_values(c), 64);
 }
 inline constexpr int kWorkBytes = 56;
+// Bytes behind the ring in which consumers fold parts.
+TC_HOST_DEVICE constexpr int folded_bytes(const Config& c) {
+  return c.parts == kFolded ? c.block_m * dim_of_values(c) * 4 : 0;
+}
 TC_HOST_DEVICE constexpr int value_lines(int head_dim) { return head_dim < 128 ? head_dim : 128; }
 TC_HOST_DEVICE constexpr int value_tile_bytes(int head_dim) { return value_lines(head_dim) * 128; }
 TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
@@ -125,14 +132,17 @@ TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
   const int out = is_float8 ? c.block_m * boxed_values(c) * 2 : queries;
   const int keys = c.block_n * boxed_dim(c) * element_bytes(c);
   const int values = is_float8 ? value_tile_bytes(c.head_dim) : c.block_n * boxed_values(c) * 2;
-  return round_up(
-      queries + c.out_tile * out + c.stages * (keys + values) + (4 * c.stages + 2) * 8 + kWorkBytes,
-      1024);
+  return round_up(queries + c.out_tile * out + c.stages * (keys + values) + (4 * c.stages + 2) * 8 +
+                      2 * kWorkBytes,
+                  1024);
 }
 
 // Spans of the rows of a ragged batch: span 0 is in front of request 0, span s + 1 is request s,
 // and what follows the last request is one more.
 TC_HOST_DEVICE int spans(const Params& p) { return p.requests + 2; }
+
+// Works of the same queries, each of which has as many parts, if parts are written.
+TC_HOST_DEVICE int runs_of_parts(const Params& p) { return div_ceil(p.num_parts, p.part_run); }
 
 // The queries of a tile, each of which has a row for each packed head, and the tiles of heads.
 TC_HOST_DEVICE constexpr int packed_heads(const Config& c) { return c.packed ? c.packed : 1; }

@@ -8,13 +8,15 @@ namespace tensorcraft::kernel::attention_tiles {
 // claims as works, and the last one leaves 0.
 template <class T, Config C, class Producer>
 TC_DEVICE void produce_all(Producer& producer, const HopperParams& p) {
+  const int runs = C.parts == kWritten ? runs_of_parts(p) : 1;
   const uint32_t works =
-      uint32_t(p.batch * (p.heads / packed_heads(C)) * query_tiles(p, queries_of(C)));
+      uint32_t(p.batch * (p.heads / packed_heads(C)) * query_tiles(p, queries_of(C)) * runs);
   for (uint32_t number = blockIdx.x; number < works;) {
-    const uint32_t claimed = producer.claim(works);
+    producer.claim(works);
     const Work<C> work(p, int(number));
-    if (work.rows > 0) produce<T, C>(producer, work);
-    number = gridDim.x + claimed;
+    // Nobody reads parts without keys.
+    if (work.rows > 0 && (C.parts != kWritten || work.tiles > 0)) produce<T, C>(producer, work);
+    number = gridDim.x + producer.claimed();
   }
   producer.finish();
 }
@@ -39,7 +41,7 @@ TC_DEVICE void persist(const HopperParams& p, const MakeProducer& make_producer,
     for (int number = consumer.begin(); number != kNoWork; number = consumer.begin()) {
       const Work<C> work = consumer.work(number);
       consume(consumer, work);
-      consumer.finish(work);
+      if constexpr (C.parts != kWritten) consumer.finish(work);
       if constexpr (!C.out_tile) {  // the output has left from the memory of the queries
         consumer.finish_stores();
         consumer.release_queries();

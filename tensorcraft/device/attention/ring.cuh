@@ -18,9 +18,17 @@ namespace tensorcraft::kernel::attention_tiles {
 
 inline constexpr int kNoWork = -1;
 
+// The last part of the keys, which consumers go through first, and the tiles of a whole one.
+template <int kParts>
+struct PartOfWork {
+  int part, part_tiles;
+};
+template <>
+struct PartOfWork<0> {};
+
 // Queries of one head, or of packed ones, and the keys that they see.
 template <Config C>
-struct Work : QueryTile {
+struct Work : QueryTile, PartOfWork<C.parts> {
   int number, batch, head;  // the first head of packed ones
   int tiles;                // of keys, up to the last one that a query sees
 
@@ -28,6 +36,11 @@ struct Work : QueryTile {
   // queries, which see the most keys under a causal limit, come first.
   TC_DEVICE Work(const HopperParams& p, int n) : number(n) {
     constexpr int packed = packed_heads(C);
+    int first_part = 0;
+    if constexpr (C.parts == kWritten) {
+      first_part = n % runs_of_parts(p) * p.part_run;
+      n /= runs_of_parts(p);
+    }
     const int blocks = query_tiles(p, queries_of(C)), of_batch = p.heads / packed;
     const int all = p.batch * of_batch;
     const int start = n / (p.section * blocks) * p.section, within = n - start * blocks;
@@ -37,6 +50,7 @@ struct Work : QueryTile {
     head = (of_all - batch * of_batch) * packed;
     static_cast<QueryTile&>(*this) = query_tile<C>(p, batch, blocks - 1 - within / heads);
     tiles = div_ceil(end(), C.block_n);
+    if constexpr (C.parts > 0) find_part(first_part, p.part_run);
   }
   // That of lane 0, so that the compiler knows it to be the same for all threads of a warp.
   TC_DEVICE Work of_warp() const {
@@ -48,6 +62,26 @@ struct Work : QueryTile {
     Work w = *this;
     memcpy(&w, words, sizeof(words));
     return w;
+  }
+
+ private:
+  // Parts are counted from the first key of the request, which is row 0. Of those that are written
+  // it has `run`, from `first_part` on.
+  TC_DEVICE void find_part(int first_part, int run) {
+    const int length = folded_part_keys(first_key + keys), behind = first_key + end();
+    int64_t begin = 0, stop = behind;
+    if constexpr (C.parts == kWritten) {
+      begin = int64_t(first_part) * length;
+      stop = begin + int64_t(run) * length < behind ? begin + int64_t(run) * length : behind;
+    }
+    const int skipped = begin > first_key && begin < stop ? int(begin) - first_key : 0;
+    first_key += skipped;
+    keys -= skipped;
+    at -= skipped;
+    const int rest = begin < stop ? int(stop) - first_key : 0;
+    tiles = rest > 0 ? div_ceil(rest, C.block_n) : 0;
+    this->part = rest > 0 ? int(stop - 1) / length : 0;
+    this->part_tiles = length / C.block_n;
   }
 };
 
@@ -73,6 +107,7 @@ struct alignas(1024) Ring {
   // Full: the bytes have come. Empty: no warp reads them any more.
   uint64_t q_full, q_empty;
   Work<C> work;                     // whose queries come; number kNoWork: none do any more
+  Work<C> coming;                   // whose keys come, if several threads start the copies
   uint32_t claimed;                 // of producers that are several threads
   Barriers<C.stages> keys, values;  // of k and v
 
@@ -112,8 +147,12 @@ struct Producer {
 
   TC_DEVICE Producer(Ring<T, C>& memory, const HopperParams& params) : ring(memory), p(params) {}
 
-  // How many works blocks have taken after their first, before the one that this block now takes.
-  TC_DEVICE uint32_t claim(uint32_t works) const { return ptx::atom_inc_u32(p.taken, works - 1); }
+  // Claims one more work, which arrives while this one is produced: how many works blocks have
+  // taken after their first, before the one that this block now takes.
+  TC_DEVICE void claim(uint32_t works) { claimed_ = ptx::atom_inc_u32(p.taken, works - 1); }
+  TC_DEVICE uint32_t claimed() const { return claimed_; }
+  // Before the first keys of a work, which come before its queries have room.
+  TC_DEVICE void begin(const Work<C>&) const {}
   TC_DEVICE void load_queries(const Work<C>& w) {
     wait_for_consumers();
     ring.work = w;
@@ -149,6 +188,7 @@ struct Producer {
   }
 
  private:
+  uint32_t claimed_;
   // They have the last work and its queries. The arrival that follows shows them the next one.
   TC_DEVICE void wait_for_consumers() {
     ptx::mbarrier_wait_parity(&ring.q_empty, queries_parity);

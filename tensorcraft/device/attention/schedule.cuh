@@ -30,11 +30,13 @@ struct Starts {
 // it weighs and stores.
 template <class T, Config C, class Producer>
 TC_DEVICE void produce(Producer& producer, const Work<C>& work) {
+  producer.begin(work);
+  if (work.tiles > 0) producer.load_keys(work, work.tiles - 1);
   producer.load_queries(work);
 #pragma unroll 1
-  for (int tile = work.tiles - 1; tile >= 0; --tile) {
+  for (int tile = work.tiles - 2; tile >= 0; --tile) {
     producer.load_keys(work, tile);
-    if (tile + 1 < work.tiles) producer.load_values(work, tile + 1);
+    producer.load_values(work, tile + 1);
   }
   if (work.tiles > 0) producer.load_values(work, 0);
 }
@@ -54,25 +56,33 @@ TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
   consumer.weigh(keep);
   consumer.pack_weights();
   if (work.tiles > 1) consumer.wait_for_keys();
+  bool adds = true;
 #pragma unroll 1
   for (int tile = work.tiles - 2; tile >= 0; --tile) {
     Starts<C>::wait(consumer.group);
     consumer.multiply_keys();
-    consumer.multiply_values();
+    consumer.multiply_values(adds);
     Starts<C>::pass(consumer.group);
     consumer.template land_scores<1>();
     if (C.out_tile && tile == 0) consumer.release_queries();
     consumer.mask(work, tile);
+    const bool begins_part = consumer.begins_part(tile);
+    if (begins_part) consumer.end_rows(work);
     consumer.weigh(keep);
     // The compiler leaves the exponentials in front of this loop, and so in front of the wait for
     // P V, which they would not cover else.
     if (tile > 0) consumer.wait_for_keys();
     consumer.land_out();
-    consumer.rescale(keep);
+    if (begins_part)
+      consumer.end_values(work);
+    else
+      consumer.rescale(keep);
+    adds = !begins_part;
     consumer.pack_weights();
   }
-  consumer.multiply_values();
+  consumer.multiply_values(adds);
   consumer.land_out();
+  consumer.end_parts(work);
 }
 
 }  // namespace tensorcraft::kernel::attention_tiles

@@ -25,10 +25,10 @@ struct WeightedSums {
       }
     }
   }
-  // Starts adding the product of the weights and a tile.
+  // Starts adding the product of the weights and a tile, or makes it the sums.
   template <class Tile>
-  TC_DEVICE void multiply(const Tile& values) {
-    sums.template add_registers<T, false>(weights, values, true);
+  TC_DEVICE void multiply(const Tile& values, bool adds) {
+    sums.template add_registers<T, false>(weights, values, adds);
   }
   // No product is under way then. `was_multiplied`: that of this tile was.
   template <class Tile>
@@ -41,6 +41,7 @@ struct WeightedSums {
 #pragma unroll
     for (int c = 0; c < dim_of_values(C) / 2; ++c) sums.at[0][0][c] *= keep[c / 2 % 2];
   }
+  TC_DEVICE void set(int i, float x) { sums.at[0][0][i] = x; }
   TC_DEVICE const float* at(int i) const { return sums.at[0][0] + i; }
 
  private:
@@ -89,7 +90,7 @@ struct WeightedSums<e4m3, C> {
       }
     }
   }
-  TC_DEVICE void multiply(const Tile& values) { start<0>(values); }
+  TC_DEVICE void multiply(const Tile& values, bool /*adds*/) { start<0>(values); }
   TC_DEVICE void land(const Tile& values, bool was_multiplied) {
     land_part();
     if (was_multiplied) add_parts<0>(values);

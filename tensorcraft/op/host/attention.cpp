@@ -207,10 +207,9 @@ class Block {
     const int newest = r.keys - r.queries, columns = std::min(kernel_.columns, count_ - column);
     for (int c = 0; c < columns; ++c) {
       const int i = task_.first + column + c;
-      const int64_t row = task_.batch * rows_.tree.batch + i * rows_.tree.row;
+      const TreeRow row{rows_.tree, task_.batch * rows_.tree.batch + i * rows_.tree.row, newest};
       for (int j = std::max(key, newest); j < std::min(key + n, r.seen(i).end); ++j)
-        if (!rows_.tree.sees(row, j - newest))
-          scores_[(j - key) * kernel_.columns + c] = kMinusInfinity;
+        if (!row.sees(j)) scores_[(j - key) * kernel_.columns + c] = kMinusInfinity;
     }
   }
 

@@ -27,10 +27,10 @@ using Options = AttentionOptions;
 constexpr std::string_view kName = "attention";
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
 
-constexpr ConfigField kFields[] = {{"head_dim"},    {"block_m"},   {"block_n"}, {"threads"},
-                                   {"options"},     {"value_dim"}, {"stages"},  {"consumers"},
-                                   {"takes_turns"}, {"out_tile"},  {"out"},     {"scaled"},
-                                   {"packed"},      {"padded"},    {"has_tree"}};
+constexpr ConfigField kFields[] = {{"head_dim"},    {"block_m"},   {"block_n"},  {"threads"},
+                                   {"options"},     {"value_dim"}, {"stages"},   {"consumers"},
+                                   {"takes_turns"}, {"out_tile"},  {"out"},      {"scaled"},
+                                   {"packed"},      {"padded"},    {"has_tree"}, {"parts"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {

@@ -43,14 +43,12 @@ struct Naive {
     for (float& a : acc) a = 0;
     float top = -kInfinity, sum = 0.f;
     const KeyRange range = keys_of(place.request, place.i);
-    const int newest =
-        place.request.keys - place.request.queries;  // the first that a tree may hide
-    const int64_t tree = tree_row(p, place.b, place.request, place.i);
+    const TreeRow tree = tree_row(p, place.b, place.request, place.i);
     int64_t block = -1;
     for (int j = range.begin; j < range.end; ++j) {
       if (j == range.begin || j % p.block_size == 0) block = pages.block_of(j);
       if (block < 0) continue;
-      if (p.tree.data && j >= newest && !p.tree.sees(tree, j - newest)) continue;
+      if (p.tree.data && !tree.sees(j)) continue;
       const Code* k = static_cast<const Code*>(p.k.data) + pages.offset(p.k, block, j);
       const Code* v = static_cast<const Code*>(p.v.data) + pages.offset(p.v, block, j);
       float s = 0.f;

@@ -50,7 +50,9 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
   const Params& pages;
   const int part;  // of kParts 2: 0 brings keys, 1 values
   int thread = int(threadIdx.x) % threads;
-  int looked_up = kNoTile, block = -1;  // the tile whose block is known, of which operand is `part`
+  // The tile whose block was looked up last, ahead of its copy, and that block. Of 16 bits: those
+  // of the tiles behind it, whose keys and whose values came last.
+  int looked_up = kNoTile, block = -1, block_of_keys = -1, block_of_values = -1;
   // Codes alone: tiles whose copies have started, tiles that are in the ring, and where the one
   // goes that is not: values (1) of stage (2) with parity (0).
   uint32_t started = 0, converted = 0;
@@ -65,22 +67,25 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
       for (uint64_t& full : of_part) ptx::mbarrier_init(&full, 1);
   }
 
-  TC_DEVICE uint32_t claim(uint32_t works) {
+  TC_DEVICE void claim(uint32_t works) {
+    if (part == 0 && thread == 0) Producer::claim(works);
+  }
+  TC_DEVICE uint32_t claimed() {
     if constexpr (kParts == 2) convert_last();  // the other part waits for it here
     meet_all();
-    if (part == 0 && thread == 0) this->ring.claimed = Producer::claim(works);
+    if (part == 0 && thread == 0) this->ring.claimed = Producer::claimed();
     meet_all();
     return this->ring.claimed;
   }
-  TC_DEVICE void load_queries(const Work& w) {
-    if constexpr (kParts == 1) convert_last();
+  TC_DEVICE void begin(const Work& w) {
     if (w.request >= 0) length_of(pages, w.request);  // so that the emulator refuses a wrong one
-    if (thread == 0) {
-      if constexpr (kHasCodes) codes_of(this->ring).work[own()] = w;
-      if (part == kParts - 1) Producer::load_queries(w);  // keys need not wait for their room
-    }
+    if (thread == 0) coming() = w;
     meet();
     looked_up = kNoTile;
+  }
+  TC_DEVICE void load_queries(const Work& w) {
+    if (kParts == 1 && w.tiles == 0) convert_last();  // else the first keys have seen to that
+    if (part == kParts - 1 && thread == 0) Producer::load_queries(w);
   }
   TC_DEVICE void finish() {
     convert_last();
@@ -111,11 +116,12 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
     return *reinterpret_cast<CodeTiles<Code, C, Work>*>(&ring + 1);
   }
   // Registers have gone to the consumers.
-  TC_DEVICE const Work& work() const {
+  TC_DEVICE const Work& work() const { return coming(); }
+  TC_DEVICE Work& coming() const {
     if constexpr (kHasCodes)
       return codes_of(this->ring).work[own()];
     else
-      return this->ring.work;
+      return this->ring.coming;
   }
 
   template <bool kValues, class Cursor>
@@ -128,17 +134,24 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
     } else {
       Ring& ring = this->ring;
       const int stage = cursor.stage;
-      if constexpr (kValues)
-        copy(ring.v[stage], map, tile, &ring.values.empty[stage], cursor.parity,
+      if constexpr (kValues) {
+        const int of_tile = tile == looked_up + 1 ? block_of_keys : block_of_values;
+        copy(ring.v[stage], map, tile, of_tile, &ring.values.empty[stage], cursor.parity,
              &ring.values.full[stage]);
-      else
-        copy(ring.k[stage], map, tile, &ring.keys.empty[stage], cursor.parity,
+      } else {
+        if (looked_up != tile) block = box_of<1>(tile).block;
+        block_of_values = block_of_keys;
+        block_of_keys = block;
+        copy(ring.k[stage], map, tile, block, &ring.keys.empty[stage], cursor.parity,
              &ring.keys.full[stage]);
+        look_up(tile - 1);
+      }
     }
     cursor.advance();
   }
 
-  // A box of a tile: a line of 128 bytes, or of codes all of a key, of some rows.
+  // A box of a tile: a line of 128 bytes, or of codes all of a key, of some rows, which do not
+  // depend on the line.
   struct Box {
     int row, line, block, block_row;
   };
@@ -150,20 +163,23 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
     Box box{copy % kBoxes * C.box_rows, copy / kBoxes, -1, 0};
     const int key = w.first_key + tile * C.block_n + box.row;
     const int begin = w.first_key + w.seen(0).begin, end = w.first_key + w.end();
-    if (looks_up && box.line < kLines && key < end && key + C.box_rows > begin)
+    if (looks_up && key < end && key + C.box_rows > begin)
       box.block = int(Pages(pages, w.request, 0).block_of(key));
     box.block_row = key % pages.block_size;
     return box;
   }
   TC_DEVICE int key_head() const { return work().head / pages.group; }
 
-  // Blocks are looked up before there is room.
+  TC_DEVICE void look_up(int tile) {
+    block = box_of<1>(tile).block;
+    looked_up = tile;
+  }
   template <class To>
-  TC_DEVICE void copy(To& to, const TensorMap* map, int tile, uint64_t* empty, uint32_t parity,
-                      uint64_t* full) const {
+  TC_DEVICE void copy(To& to, const TensorMap* map, int tile, int from, uint64_t* empty,
+                      uint32_t parity, uint64_t* full) const {
     constexpr int lines = Producer::template boxes_of<To>;
-    const Box box = box_of<lines>(tile);
-    const int32_t at[4] = {box.line * Producer::kOfBox, box.block_row, key_head(), box.block};
+    const Box box = box_of<lines>(tile, false);
+    const int32_t at[4] = {box.line * Producer::kOfBox, box.block_row, key_head(), from};
     ptx::mbarrier_wait_parity(empty, parity);
     if (thread == 0) ptx::mbarrier_arrive_expect_tx(full, sizeof(To));
     __syncwarp();
@@ -182,10 +198,7 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
     if (thread == 0) ptx::mbarrier_arrive_expect_tx(full, sizeof(codes.at[own()][slot]));
     __syncwarp();
     if (box.line == 0) ptx::tma_load(codes.at[own()][slot] + box.row * C.head_dim, map, at, full);
-    if constexpr (kParts == 2) {  // its place comes while this one is converted
-      block = box_of<1>(tile - 1).block;
-      looked_up = tile - 1;
-    }
+    if constexpr (kParts == 2) look_up(tile - 1);  // its place comes while this one is converted
   }
   // Makes the next tile of codes one of the ring, if more than kLeft have come or are to come.
   template <int kLeft = 0>

@@ -20,7 +20,7 @@ inline constexpr PartShape kShape{.row_tiles = C.row_tiles,
 template <Config C>
 TC_DEVICE auto tree_rows(const Params& p, int64_t b, const Request& r, int first_row) {
   if constexpr (C.has_tree)
-    return TreeRows{p.tree, tree_row(p, b, r, 0), first_row, p.group, r.keys - r.queries};
+    return TreeRows{tree_row(p, b, r, 0), first_row, p.group};
   else
     return NoTree{};
 }

@@ -43,8 +43,8 @@ TensorMap cache_map(const Cache& c, DType dtype, int length, const Params& p, co
 
 }  // namespace
 
-void add_page_maps(op::Plan& plan, const Problem& problem, const DeviceInfo& device) {
-  const Params& p = problem.params;
+Config add_page_maps(op::Plan& plan, const Problem& problem, const DeviceInfo& device) {
+  const Params p = plan.params_as<Params>(plan.main());  // as the rung has adapted them
   Config c;
   std::memcpy(&c, plan.main().kernel.config.data(), sizeof(c));
   const attention_tiles::Params a = as_attention(p);
@@ -57,9 +57,15 @@ void add_page_maps(op::Plan& plan, const Problem& problem, const DeviceInfo& dev
                                map(p.out, a.out_strides, p.v_dim, kGroupRows), nullptr,
                                std::max(1, attention_tiles::hopper_section(a) / c.packed), p.tree},
                  .pages = p};
+  const bool writes_parts = c.parts == attention_tiles::kWritten;
+  h.attention.num_parts = writes_parts ? folded_parts(p).parts : 1;
   plan.set_params(plan.main_index(), h);
-  const auto* taken = reinterpret_cast<const char*>(&h.attention.taken);
-  plan.main().counter_at = int32_t(taken - reinterpret_cast<const char*>(&h));
+  const auto place_of = [&](const auto& member) {
+    return int32_t(reinterpret_cast<const char*>(&member) - reinterpret_cast<const char*>(&h));
+  };
+  plan.main().counter_at = place_of(h.attention.taken);
+  if (writes_parts) plan.main().workspace_at = place_of(h.attention.parts);
+  return c;
 }
 
 }  // namespace tensorcraft::kernel::paged_attention

@@ -19,11 +19,12 @@ namespace {
 using Options = PagedAttentionOptions;
 constexpr std::string_view kName = "paged_attention";
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
-constexpr ConfigField kFields[] = {{"threads"},  {"head_dim"},  {"value_dim"},      {"has_softcap"},
-                                   {"stages"},   {"row_tiles"}, {"has_key_scales"}, {"padded"},
-                                   {"has_tree"}, {"block_m"},   {"block_n"},        {"takes_turns"},
-                                   {"out_tile"}, {"scaled"},    {"packed"},         {"box_rows"}};
+constexpr ConfigField kFields[] = {
+    {"threads"},        {"head_dim"}, {"value_dim"}, {"has_softcap"}, {"stages"},  {"row_tiles"},
+    {"has_key_scales"}, {"padded"},   {"has_tree"},  {"block_m"},     {"block_n"}, {"takes_turns"},
+    {"out_tile"},       {"scaled"},   {"packed"},    {"box_rows"},    {"parts"}};
 constexpr ConfigField kCombineFields[] = {{"threads"}, {"row_warps"}};
+constexpr ConfigField kFoldFields[] = {{"threads"}, {"block_m"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {q.params,
@@ -34,16 +35,27 @@ op::RungCall<Params, Given> rung_call(const Problem& q) {
 const jit::Rung& kCombine =
     op::make_rung(kName, "combine", "combine.cuh", kCombineFields, "CombineConfig");
 
-// The parts of split_kv lie in a workspace, from which a second step makes the result; a single
-// part is the result.
+const jit::Rung& kFold = op::make_rung(kName, "fold", "fold.cuh", kFoldFields, "FoldConfig");
+
+// Parts lie in a workspace, from which a second step makes the result.
+op::Step second_step(op::Plan& plan, const jit::Rung& rung, const Problem& q, const auto& start,
+                     const KeyParts& parts) {
+  plan.workspace_bytes = size_t(parts.bytes());
+  op::Step step = op::make_step(rung, std::span(&q.dtype, 1), start);
+  step.workspace_at = offsetof(Params, parts);
+  return step;
+}
+
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
-  if (rung == "persistent") return add_page_maps(plan, q, device);
-  if (rung != "split_kv" || parts_of(q.params) == 1) return;
-  plan.first().workspace_at = offsetof(Params, parts);
-  plan.workspace_bytes = size_t(key_parts(q.params).bytes());
-  op::Step combine = op::make_step(kCombine, std::span(&q.dtype, 1), combine_start(q.params));
-  combine.workspace_at = offsetof(Params, parts);
-  plan.add(combine);
+  const Params& p = q.params;
+  if (rung == "persistent" || rung == "split_wgmma") {
+    const Config config = add_page_maps(plan, q, device);
+    if (config.parts == attention_tiles::kWritten)
+      plan.add(second_step(plan, kFold, q, fold_start(p, config), folded_parts(p)), p);
+  } else if (rung == "split_kv" && parts_of(p) > 1) {  // a single part is the result
+    plan.first().workspace_at = offsetof(Params, parts);
+    plan.add(second_step(plan, kCombine, q, combine_start(p), key_parts(p)));
+  }
 }
 
 const op::HostVariant<Problem> kHost[] = {

@@ -229,10 +229,9 @@ class TaskRows {
 
   // The tree hides some of the row's keys [begin, end), whose logits are x.
   void hide(int row, float* x, int begin, int end) const {
-    const int newest = task_.request.keys - task_.request.queries;
-    const int64_t at = tree_row(p_, task_.b, task_.request, query(row));
-    for (int key = std::max(begin, newest); key < end; ++key)
-      if (!p_.tree.sees(at, key - newest)) x[key - begin] = kNone;
+    const TreeRow tree = tree_row(p_, task_.b, task_.request, query(row));
+    for (int key = std::max(begin, tree.newest); key < end; ++key)
+      if (!tree.sees(key)) x[key - begin] = kNone;
   }
 
   void add_values(int j, const host::Lines& lines, float* shares) {

@@ -31,7 +31,7 @@ struct Params {
   const void *tables, *lengths;
   const void* starts;  // of a ragged batch: where each request's tokens begin, batch + 1; else null
   const uint8_t* causal_each;  // a bool for each request; null: `window` is that of all
-  float* parts;                // split_kv, in the workspace: the memory of key_parts()
+  float* parts;                // in the workspace: the memory of key_parts() or folded_parts()
   TreeMask tree;
   Strides q_strides, out_strides;
   Cache k, v;
@@ -45,7 +45,7 @@ struct Params {
   int32_t wide_tables, wide_lengths, wide_starts;  // they are int64
   Window window;                                   // of requests that are not causal
   float scale, softcap;                            // softcap 0: none
-  int32_t part_run;                                // split_kv: KeyParts::run
+  int32_t part_run;                                // KeyParts::run of the rungs that split keys
 };
 
 struct Config {
@@ -65,10 +65,17 @@ struct Config {
   int scaled = 0;
   int packed = 0;
   int box_rows = 0;  // keys of a copy, all of one block of the cache
+  int parts = 0;     // split_wgmma: attention_tiles::kWritten or kFolded
 };
 
 // The second step of split_kv.
 using CombineConfig = tensorcraft::CombineConfig;
+
+// The second step of split_wgmma: a warp a row.
+struct FoldConfig {
+  int threads = 128;
+  int block_m = 0;  // rows of a tile of the first step
+};
 
 // split_kv: what its parts give, as many as a table has room for.
 TC_HOST_DEVICE int parts_of(const Params& p) {
@@ -76,6 +83,15 @@ TC_HOST_DEVICE int parts_of(const Params& p) {
 }
 TC_HOST_DEVICE KeyParts key_parts(const Params& p) {
   return {p.parts, p.tokens * p.heads, parts_of(p), p.v_dim, p.part_run};
+}
+
+// The same of split_wgmma, which writes rows of a tile.
+TC_HOST_DEVICE int folded_dim(const Params& p) {
+  return p.head_dim > 64 || p.v_dim > 64 ? 128 : 64;
+}
+TC_HOST_DEVICE KeyParts folded_parts(const Params& p) {
+  const int parts = most_folded_parts(int64_t(p.block_size) * p.table_size);
+  return {p.parts, p.tokens * p.heads, parts, folded_dim(p), 1};
 }
 
 // Queries of one request.
@@ -93,9 +109,10 @@ TC_HOST_DEVICE Window window_of_request(const Params& p, int64_t b) {
 TC_HOST_DEVICE KeyRange keys_of(const Request& r, int i) {
   return keys_of(r.window, r.keys, place_of_query(r.queries, r.keys, i));
 }
-// Where the tree's row of query i of request b begins.
-TC_HOST_DEVICE int64_t tree_row(const Params& p, int64_t b, const Request& r, int i) {
-  return b * p.tree.batch + ((p.starts ? r.first : 0) + i) * p.tree.row;
+// The tree's row of query i of request b.
+TC_HOST_DEVICE TreeRow tree_row(const Params& p, int64_t b, const Request& r, int i) {
+  const int64_t at = b * p.tree.batch + ((p.starts ? r.first : 0) + i) * p.tree.row;
+  return {p.tree, at, r.keys - r.queries};
 }
 
 // Attention over requests, each of which has as many keys as a row of the table has room for, of
@@ -121,22 +138,24 @@ TC_HOST_DEVICE constexpr attention_tiles::Config tile_config(const Config& c, bo
           .out_tile = c.out_tile,
           .scaled = by_row ? attention_tiles::kByRow : c.scaled,
           .packed = c.packed,
-          .has_tree = c.has_tree};
+          .has_tree = c.has_tree,
+          .parts = c.parts};
 }
 
 // The warpgroups of persistent that copy: one, or of codes one for keys and one for values.
 TC_HOST_DEVICE constexpr int producers_of(const Config& c) {
   return c.threads / kWarpgroup - c.block_m / kGroupRows;
 }
-// Bytes of dynamic shared memory of persistent: the ring, and if the cache has codes of 8 bits two
-// tiles of them for each of those warpgroups, a barrier for each tile and the work.
+// Bytes of dynamic shared memory of persistent: the ring, the parts that are folded, and if the
+// cache has codes of 8 bits two tiles of them for each of those warpgroups, a barrier for each tile
+// and the work.
 TC_HOST_DEVICE constexpr int staged_bytes(const Config& c) {
   return round_up(
       producers_of(c) * (2 * (c.block_n * c.head_dim + 8) + attention_tiles::kWorkBytes), 1024);
 }
 TC_HOST_DEVICE constexpr int persistent_shared_bytes(const Config& c, int code_bytes) {
   return attention_tiles::ring_shared_bytes(tile_config(c)) +
-         (code_bytes == 1 ? staged_bytes(c) : 0);
+         attention_tiles::folded_bytes(tile_config(c)) + (code_bytes == 1 ? staged_bytes(c) : 0);
 }
 
 }  // namespace tensorcraft::kernel::paged_attention

@@ -27,6 +27,8 @@ inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
 }
 
 inline constexpr int kMaxSplitQueries = 16;
+inline constexpr std::string_view kFewQueries =
+    "needs a batch of requests with at most 16 queries each";
 inline constexpr int64_t kMaxRows = int64_t(1) << 30;  // counted in 32 bits
 
 inline bool is_aligned(const void* data, const Strides& s, int bytes) {
@@ -101,8 +103,7 @@ inline void set_run(Params& p, const Given& given, const op::Gpu& gpu) {
 }
 inline Choice split_kv(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (const auto why = packing_refusal(p, given); !why.empty()) return op::refuse(why);
-  if (p.starts || p.queries > kMaxSplitQueries)
-    return op::refuse("needs a batch of requests with at most 16 queries each");
+  if (p.starts || p.queries > kMaxSplitQueries) return op::refuse(kFewQueries);
   if (p.table_size == 0) return op::refuse("tables have no block");
   const PartSplit split = split_of(p, given, gpu);
   return start_parts(p, split.shape, given, split.blocks);
@@ -143,7 +144,8 @@ inline attention_tiles::Params as_attention(const Params& p) {
           .wide_q_starts = p.wide_starts,
           .window = p.window,
           .scale = p.scale,
-          .softcap = p.softcap};
+          .softcap = p.softcap,
+          .part_run = p.part_run};
 }
 
 // Heads that share keys whose queries are rows of one tile.
@@ -170,6 +172,66 @@ inline std::string_view box_refusal(const Params& p, const attention_tiles::Para
   if ((p.lengths_step != 1 && p.batch > 1) || (p.starts && p.starts_step != 1))
     return "lengths and cu_seqlens_q must be contiguous";
   return "";
+}
+
+// How split_wgmma is divided into works.
+struct WgmmaSplit {
+  int block_m;     // rows of a tile
+  bool is_whole;   // a work has all parts of its keys: few multiprocessors are idle then
+  int run;         // KeyParts::run
+  int64_t blocks;  // works
+};
+// What a block does once takes a fourth of the time of a part.
+inline WgmmaSplit wgmma_split(const Params& p, const op::Gpu& gpu) {
+  const int rows = p.group * p.queries, m = rows > kGroupRows ? 2 * kGroupRows : kGroupRows;
+  const int64_t tiles = int64_t(p.batch) * (p.heads / p.group) * div_ceil(rows, m);
+  const int parts = folded_parts(p).parts;
+  const int64_t slots = std::max(gpu.num_sms, 1);
+  if (parts == 1 || 4 * tiles >= 3 * round_up(tiles, slots)) return {m, true, 1, tiles};
+  const auto works = [&](int run) { return tiles * div_ceil(parts, run); };
+  const auto time = [&](int run) { return div_ceil(works(run), slots) * (4 * run + 1); };
+  int best = 1;
+  for (int run = 2; run <= parts; ++run)
+    if (time(run) < time(best)) best = run;
+  return {m, false, best, works(best)};
+}
+inline void set_wgmma_run(Params& p, const Given&, const op::Gpu& gpu) {
+  p.part_run = wgmma_split(p, gpu).run;
+}
+
+inline Choice split_wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
+  const attention_tiles::Params a = as_attention(p);
+  if (const auto why = box_refusal(p, a, given, gpu); !why.empty()) return op::refuse(why);
+  if (given.code_bytes == 1 || p.k.scale || p.v.scale)
+    return op::refuse("takes caches of 16 bits without scales");
+  if (p.starts || p.queries > kMaxSplitQueries) return op::refuse(kFewQueries);
+  if (packed_heads(p) < p.group)
+    return op::refuse("64 rows must be a multiple of the heads that share keys");
+  if (p.head_dim > 128 || p.v_dim > 128)
+    return op::refuse("head_dim, also that of values, must be at most 128");
+  const WgmmaSplit split = wgmma_split(p, gpu);
+  const int m = split.block_m, dim = folded_dim(p);
+  const bool is_large = m * dim > 64 * 128;  // folded parts have the memory of the output
+  const Config config{
+      .threads = m * 2 + kWarpgroup,
+      .head_dim = dim,
+      .has_softcap = p.softcap > 0,
+      .stages = dim == 64 ? 4 : 2,
+      .has_tree = p.tree.data != nullptr,
+      .block_m = m,
+      .block_n = 128,
+      .takes_turns = m > kGroupRows,
+      .out_tile = !split.is_whole || !is_large,
+      .packed = p.group,
+      .box_rows = std::gcd(p.block_size, 128),
+      .parts = split.is_whole ? attention_tiles::kFolded : attention_tiles::kWritten};
+  if (split.blocks > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 runs of parts");
+  const Start start{
+      .config = config,
+      .blocks = gpu.num_sms > 0 ? std::min<int64_t>(split.blocks, gpu.num_sms) : split.blocks,
+      .shared_bytes = persistent_shared_bytes(config, 2)};
+  if (p.group * p.queries > kTileRows) return start;
+  return {start, "16 rows or fewer of a head of keys cost split_kv no more than their bytes"};
 }
 
 inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -218,7 +280,20 @@ inline op::Start<CombineConfig> combine_start(const Params& p) {
           .min_blocks = config.blocks()};
 }
 
+inline op::Start<FoldConfig> fold_start(const Params& p, const Config& of_parts) {
+  const FoldConfig config{.block_m = of_parts.block_m};
+  return {.config = config,
+          .blocks = div_ceil(p.tokens * p.heads, int64_t(config.threads / 32)),
+          .min_blocks = 4};
+}
+
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "split_wgmma",
+     .file = "04_split_wgmma.cuh",
+     .idea = "parts of the keys on wgmma, folded in registers or by a second step",
+     .choose = split_wgmma,
+     .spills = "threads that start copies have 40 registers: two words, once a work",
+     .adapt = set_wgmma_run},
     {.name = "split_kv",
      .file = "02_split_kv.cuh",
      .idea = "parts of the keys for as many blocks, combined in their order",

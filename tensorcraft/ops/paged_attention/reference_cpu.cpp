@@ -34,10 +34,9 @@ class Row {
     const double none = -std::numeric_limits<double>::infinity();
     double top = p_.sinks ? double(p_.sinks[h]) : none;
     weights_.clear();
-    const int newest = r.keys - r.queries;
-    const int64_t tree = tree_row(p_, b, r, i);
+    const TreeRow tree = tree_row(p_, b, r, i);
     for_keys(p_, b, p_.k, h / p_.group, range, [&](int j, int64_t at, float scale) {
-      const bool is_seen = !p_.tree.data || j < newest || p_.tree.sees(tree, j - newest);
+      const bool is_seen = !p_.tree.data || tree.sees(j);
       weights_.push_back(is_seen ? logit(static_cast<const Code*>(p_.k.data) + at, scale) : none);
       if (!(weights_.back() <= top)) top = weights_.back();  // a NaN stays
     });

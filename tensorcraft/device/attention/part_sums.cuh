@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tensorcraft/device/attention/ring.cuh"
+#include "tensorcraft/device/attention/row_fold.cuh"
+
+namespace tensorcraft::kernel::attention_tiles {
+
+// Which parts of the keys a consumer goes through, from the last one on.
+template <Config C>
+struct PartWalk {
+  int part, first_tile, tiles;  // tiles: of a whole part; first_tile: of the one it goes through
+
+  TC_DEVICE void begin(const Work<C>& w) {
+    part = w.part;
+    tiles = w.part_tiles;
+    first_tile = part * tiles - w.first_key / C.block_n;
+  }
+  TC_DEVICE bool begins_part(int tile) {
+    if (tile >= first_tile) return false;
+    first_tile -= tiles;
+    return true;
+  }
+};
+
+// What a consumer keeps of parts: of each of a thread's two rows, and of its values.
+template <Config C, int kParts = C.parts>
+struct PartSums {};
+
+// Parts that are written.
+template <Config C>
+struct PartSums<C, kWritten> : PartWalk<C> {
+  template <class Ring>
+  TC_DEVICE void begin(Ring&, const Work<C>& w) {
+    PartWalk<C>::begin(w);
+  }
+};
+
+// Parts that are folded. Values lie in memory behind the ring.
+template <Config C>
+struct PartSums<C, kFolded> : PartWalk<C> {
+  static constexpr int kSums = dim_of_values(C) / 2, kThreads = C.consumers * kWarpgroup;
+  RowFold rows[2];
+  RowFold::Factors factors[2];
+  float* sums;    // of this thread: neighbours are kThreads apart
+  bool is_first;  // no sums are there
+
+  template <class Ring>
+  TC_DEVICE void begin(Ring& ring, const Work<C>& w) {
+    static_assert(kSums * kThreads * sizeof(float) == folded_bytes(C));
+    PartWalk<C>::begin(w);
+    sums = reinterpret_cast<float*>(&ring + 1) + threadIdx.x;
+    rows[0] = rows[1] = {};
+    is_first = true;
+  }
+  TC_DEVICE void end_row(int half, const RowSum& part, float factor) {
+    factors[half] = rows[half].add(part, factor);
+  }
+  // take(c, x): sum c is x now.
+  template <class Take>
+  TC_DEVICE void add_sums(const float* part, const Take& take) {
+#pragma unroll
+    for (int c = 0; c < kSums; ++c) {
+      const float kept = is_first ? 0.f : sums[c * kThreads];
+      take(c, RowFold::value(kept, part[c], factors[c / 2 % 2]));
+    }
+    is_first = false;
+  }
+  TC_DEVICE void add_sums(const float* part) {
+    add_sums(part, [&](int c, float x) { sums[c * kThreads] = x; });
+  }
+};
+
+}  // namespace tensorcraft::kernel::attention_tiles

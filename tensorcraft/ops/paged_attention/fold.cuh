@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The second step of split_wgmma folds the parts of a query of a head as its consumers do.
+#include "tensorcraft/device/attention/row_fold.cuh"
+#include "tensorcraft/ops/paged_attention/combine.cuh"
+
+namespace tensorcraft::kernel::paged_attention {
+
+// Parts that the first step has written of a row: those that some row of its tile sees.
+struct WrittenParts {
+  int first, last;  // last: behind them
+
+  TC_DEVICE WrittenParts(const Params& p, const Request& r, int row, int block_m) {
+    const int queries = block_m / p.group, begin = row / block_m * queries;
+    const int end = begin + queries < r.queries ? begin + queries : r.queries;
+    const int length = folded_part_keys(r.keys);
+    const KeyRange seen{keys_of(r, begin).begin, keys_of(r, end - 1).end};
+    first = seen.begin / length;
+    last = seen.begin < seen.end ? div_ceil(seen.end, length) : first;
+  }
+};
+
+struct Fold {
+  static constexpr bool begins_itself = true;
+  static constexpr int kAtOnce = 8;  // parts on their way
+  template <class T, FoldConfig C>
+  TC_DEVICE static void run(const Params& p) {
+    const int lane = int(threadIdx.x % 32), d = 4 * lane;
+    const int64_t row = int64_t(blockIdx.x) * (C.threads / 32) + threadIdx.x / 32;
+    const KeyParts parts = folded_parts(p);
+    if (row >= parts.rows) return;
+    const ResultRow<T> result = result_row<T>(p, row);
+    const int64_t token = row / p.heads;
+    const int b = int(token / p.queries), i = int(token % p.queries), h = int(row % p.heads);
+    const Request request{int64_t(b) * p.queries, p.queries, result.keys, window_of_request(p, b)};
+    const WrittenParts written(p, request, i * p.group + h % p.group, C.block_m);
+    const float scale = p.softcap > 0 ? 1.f : p.scale;
+    const RowSum* const sums = parts.sum_of(row, 0);
+    const float* const from = parts.values_of(row, 0) + (d < parts.values ? d : 0);
+    RowFold fold;
+    float values[4] = {};
+    begin_kernel();
+#pragma unroll 1
+    for (int next = written.last - 1; next >= written.first; next -= kAtOnce) {
+      RowSum found[kAtOnce];
+      AlignedVector<float, 4> x[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int part = next - k < written.first ? written.first : next - k;
+        found[k] = sums[part];
+        x[k] = load_vector<4>(from + int64_t(part) * parts.values);
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (next - k < written.first) continue;
+        const RowFold::Factors factors = fold.add(found[k], scale * kLog2E);
+        for (int n = 0; n < 4; ++n) values[n] = RowFold::value(values[n], x[k][n], factors);
+      }
+    }
+    Finished end = finished_row(fold.top, fold.sum, scale);
+    float factor = end.factor;
+    if (p.sinks) {
+      end = with_sink(end.lse, result.sink);
+      factor *= end.factor;
+    }
+    if (d >= p.v_dim) return;
+    for (float& value : values) value *= factor;
+    from_floats<T, 4>(values).store(result.out + d);
+    if (result.lse && d == 0) *result.lse = end.lse;
+  }
+};
+
+}  // namespace tensorcraft::kernel::paged_attention

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks the parts of few queries on wgmma: folded in registers if a batch is large, else written
+// and folded by a second step.
+#include "tensorcraft/ops/attention/attention.hpp"
+#include "tensorcraft/device/key_parts.h"
+#include "tensorcraft/op/operator.hpp"
+#include "tests/support/paged_batch.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorcraft {
+namespace {
+
+using namespace test;
+
+constexpr std::string_view kVariant = "split_wgmma";
+
+struct FewQueries {
+  int dim, queries, heads;
+  PagedAttentionOptions options;
+};
+
+PagedBatch batch_of(int dim) {
+  PagedBatch batch{.lengths = {1500, 640, 129, 0, 1, 127, 512, 513, 1024, 1025}, .dim = dim};
+  while (batch.lengths.size() < 66) batch.lengths.push_back(int(batch.lengths.size()) * 3 % 70);
+  batch.fill(1);
+  return batch;
+}
+
+// The request alone, its table as wide.
+PagedBatch alone(const PagedBatch& batch, int64_t b) {
+  PagedBatch one = batch.twin();
+  one.lengths = {batch.lengths[size_t(b)]};
+  one.tables = copy(batch.tables.view().slice(0, b, b + 1));
+  return one;
+}
+
+size_t steps(const PagedBatch& batch, const Tensor& q) {
+  const Tensor lengths = batch.lengths_tensor(), like = astype(q, {.dtype = batch.dtype});
+  std::vector<op::Value> options(find_operator("paged_attention").description().options.size());
+  options[0] = batch.v_cache.view();
+  options[1] = batch.tables.view();
+  options[2] = lengths.view();
+  const std::vector<TensorView> inputs = {like, batch.k_cache}, outputs = {like};
+  const auto rows =
+      find_operator("paged_attention")
+          .explain(outputs, {.inputs = inputs, .options = options}, device_info_of_arch("sm_90a"));
+  for (const auto& row : rows.variants)
+    if (row.variant.name == kVariant && row.plan) return row.plan->steps().size();
+  return 0;
+}
+
+std::vector<FewQueries> cases() {
+  static const Tensor sinks =
+      Tensor::from({0.5f, -1.0f, 2.0f, 0.0f, 1.0f, 3.0f, -2.0f, 0.25f}, {8});
+  return {{64, 5, 8, {.causal = true}},
+          {128, 1, 2, {}},
+          {128, 16, 8, {.window = Dims{700, 0}, .softcap = 8}},
+          {128, 3, 8, {.causal = true, .sinks = sinks.view()}},
+          {40, 2, 4, {.causal = false}}};
+}
+
+template <class F>
+void each_case(F&& f) {
+  for (const Device place : kernel_places())
+    for (const FewQueries& c : cases()) {
+      SCOPED_TRACE(join(place, ' ', c.dim, ' ', c.queries, ' ', c.heads));
+      PagedAttentionOptions options = c.options;
+      const Tensor sinks = c.options.sinks ? copy(*c.options.sinks).to(place) : Tensor();
+      if (c.options.sinks) options.sinks = sinks.view();
+      f(place, c, options);
+    }
+}
+
+TEST(PagedAttentionFewQueries, FoldedInRegistersOrByASecondStepTheyHaveTheSameBits) {
+  each_case([](Device place, const FewQueries& c, const PagedAttentionOptions& options) {
+    const PagedBatch batch = batch_of(c.dim);
+    const auto requests = int64_t(batch.lengths.size());
+    const Tensor q = normal_tensor({requests, c.queries, c.heads, c.dim}, DType::float32, 9);
+    EXPECT_EQ(steps(batch, q), 1u);
+    const auto all = batch.run(q, place, kVariant, options);
+    for (int64_t b = 0; b < 11; ++b) {
+      const PagedBatch one = alone(batch, b);
+      const Tensor own = copy(q.view().slice(0, b, b + 1));
+      EXPECT_EQ(steps(one, own), 2u);
+      const auto single = one.run(own, place, kVariant, options);
+      EXPECT_EQ(doubles(single.out), rows_of(all.out, b, 1)) << b;
+      EXPECT_EQ(doubles(single.lse), rows_of(all.lse, b, 1)) << b;
+    }
+  });
+}
+
+TEST(PagedAttentionFewQueries, AreThoseOfTheReference) {
+  each_case([](Device place, const FewQueries& c, const PagedAttentionOptions& options) {
+    PagedBatch batch = batch_of(c.dim);
+    batch.lengths.resize(11);
+    batch.fill(2);
+    const Tensor q = normal_tensor({11, c.queries, c.heads, c.dim}, DType::float32, 9);
+    const auto want = batch.run(q, Device::cpu(), "reference", c.options);
+    const auto got = batch.run(q, place, kVariant, options);
+    test::expect_close(got.out, want.out, 0.01, 0.01);
+    const auto lse = doubles(got.lse), of_reference = doubles(want.lse);
+    for (size_t i = 0; i < lse.size(); ++i) {
+      if (lse[i] == of_reference[i]) continue;  // -inf
+      EXPECT_NEAR(lse[i], of_reference[i], 0.01) << i;
+    }
+  });
+}
+
+// Each row's keys are long beyond what its parts of 512 keys would make 32 of.
+TEST(PagedAttentionFewQueries, OfLongRequestsHaveLongerParts) {
+  EXPECT_EQ(folded_part_keys(1024), 128);
+  EXPECT_EQ(folded_part_keys(1025), 512);
+  EXPECT_EQ(folded_part_keys(16384), 512);
+  EXPECT_EQ(folded_part_keys(16385), 640);
+  for (const int keys : {1, 128, 129, 1024, 1025, 5000, 16384, 16385, 100000, 1 << 30}) {
+    EXPECT_EQ(folded_part_keys(keys) % kShortPartKeys, 0);
+    EXPECT_LE(div_ceil(keys, folded_part_keys(keys)), most_folded_parts(keys)) << keys;
+    EXPECT_LE(most_folded_parts(keys), kMostFolded);
+  }
+}
+
+}  // namespace
+}  // namespace tensorcraft
