@@ -22,17 +22,19 @@ TC_DEVICE float weight_of(float x, float top) {
   return exp2_fast((x - (top == -kInfinity ? 0.f : top)) * kLog2E);
 }
 
-// What the summed values of a row are multiplied by, and the logarithm of its sum.
+// What the summed values of a row are multiplied by. One that sees no key gives 0, not 0 / 0.
+TC_DEVICE float inverse_of(float sum) { return sum == 0.f ? 0.f : 1.f / sum; }
+// The logarithm of a sum of weights relative to the score `top`, of which the largest one is
+// 2^log2_of_largest.
+TC_DEVICE float lse_of(float top, float sum, float scale, float log2_of_largest = 0) {
+  const float log_sum = logf(sum) - log2_of_largest * kLn2;
+  return sum == 0.f ? -kInfinity : fmaf(top, scale, log_sum);
+}
+
+// A row whose keys have `lse`, with a sink: what its values are multiplied by besides, and its lse.
 struct Finished {
   float factor, lse;
 };
-// `sum`: of weights relative to the score `top`, the largest of which is 2^log2_of_largest. A row
-// that sees no key gives 0, not 0 / 0.
-TC_DEVICE Finished finished_row(float top, float sum, float scale, float log2_of_largest = 0) {
-  if (sum == 0.f) return {0.f, -kInfinity};
-  return {1.f / sum, fmaf(top, scale, logf(sum) - log2_of_largest * kLn2)};
-}
-// A row whose keys have `lse`, with a sink: what its values are multiplied by besides, and its lse.
 TC_DEVICE Finished with_sink(float lse, float sink) {
   const float top = fmaxf(lse, sink);
   if (top == -kInfinity) return {0.f, top};

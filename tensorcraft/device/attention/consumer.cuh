@@ -5,6 +5,7 @@
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/row_unit.cuh"
 #include "tensorcraft/device/attention/consumer_rows.cuh"
+#include "tensorcraft/device/attention/hidden_keys.cuh"
 #include "tensorcraft/device/attention/part_sums.cuh"
 
 namespace tensorcraft::kernel::attention_tiles {
@@ -191,17 +192,17 @@ struct Consumer : ConsumerRows<T, C> {
     float inverse[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      Finished of_row =
-          finished_row(top[half], row_total(half), scale_of_scores(half), kLog2OfLargest);
-      inverse[half] = of_row.factor;
+      const float total = row_total(half);
+      inverse[half] = inverse_of(total);
       if (sizeof(T) == 1 || C.scaled) inverse[half] *= scale_of(p.v_scale, w.head / p.group);
+      float lse = lse_of(top[half], total, scale_of_scores(half), kLog2OfLargest);
       const int row = group * kGroupRows + sums_row<false>(half);
       if (C.options >= kRanges && p.sinks) {
-        of_row = with_sink(of_row.lse, sink_of(p, w.request, head_of(w, row)));
-        inverse[half] *= of_row.factor;
+        const Finished with = with_sink(lse, sink_of(p, w.request, head_of(w, row)));
+        inverse[half] *= with.factor;
+        lse = with.lse;
       }
-      if (p.lse && threadIdx.x % 4 == 0 && query_of(row) < w.rows)
-        p.lse[place_of(w, row)] = of_row.lse;
+      if (p.lse && threadIdx.x % 4 == 0 && query_of(row) < w.rows) p.lse[place_of(w, row)] = lse;
     }
     this->store_rows(w, out, inverse);
   }
@@ -315,19 +316,23 @@ struct Consumer : ConsumerRows<T, C> {
   }
   // A row does not see those of the newest keys that the tree keeps from it.
   TC_DEVICE void hide_by_tree(const Work<C>& w, int key) {
+    constexpr int kAtOnce = 8;  // keys of a row, of 32 of the tile
+    static_assert(C.block_n % (4 * kAtOnce) == 0);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int query = query_of(group * kGroupRows + sums_row<false>(half));
       if (query >= w.rows) continue;
-      const TreeRow row{p.tree, w.batch * p.tree.batch + (w.first + query) * p.tree.row, newest};
+      const int64_t at = w.batch * p.tree.batch + (w.first + query) * p.tree.row;
+      const TreeRow row{p.tree, at, newest};
       const int end = w.seen(query).end, first = key + int(threadIdx.x) % 4 * 2;
 #pragma unroll
-      for (int c = 0; c < C.block_n / 8; ++c) {
+      for (int from = 0; from < C.block_n / 4; from += kAtOnce) {
+        if (key + 4 * (from + kAtOnce) <= newest) continue;
+        const uint32_t hidden = hidden_by_tree<kAtOnce>(
+            row, end, [&](int i) { return first + (from + i) / 2 * 8 + i % 2; });
 #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const int j = first + 8 * c + e;
-          if (j < end && !row.sees(j)) score.at[0][0][4 * c + 2 * half + e] = -kInfinity;
-        }
+        for (int i = 0; i < kAtOnce; ++i)
+          if (hidden >> i & 1) score.at[0][0][(from + i) / 2 * 4 + 2 * half + i % 2] = -kInfinity;
       }
     }
   }

@@ -50,8 +50,9 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
   const Params& pages;
   const int part;  // of kParts 2: 0 brings keys, 1 values
   int thread = int(threadIdx.x) % threads;
-  // The tile whose block was looked up last, ahead of its copy, and that block. Of 16 bits: those
-  // of the tiles behind it, whose keys and whose values came last.
+  // What is looked up ahead of a copy. Codes: the tile, of which operand is `part`, and its block.
+  // 16 bits: the block of the next keys, of the last ones, and of those before, whose values come
+  // next.
   int looked_up = kNoTile, block = -1, block_of_keys = -1, block_of_values = -1;
   // Codes alone: tiles whose copies have started, tiles that are in the ring, and where the one
   // goes that is not: values (1) of stage (2) with parity (0).
@@ -82,6 +83,7 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
     if (thread == 0) coming() = w;
     meet();
     looked_up = kNoTile;
+    if constexpr (!kHasCodes) block = box_of<1>(w.tiles - 1).block;
   }
   TC_DEVICE void load_queries(const Work& w) {
     if (kParts == 1 && w.tiles == 0) convert_last();  // else the first keys have seen to that
@@ -134,18 +136,13 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
     } else {
       Ring& ring = this->ring;
       const int stage = cursor.stage;
-      if constexpr (kValues) {
-        const int of_tile = tile == looked_up + 1 ? block_of_keys : block_of_values;
-        copy(ring.v[stage], map, tile, of_tile, &ring.values.empty[stage], cursor.parity,
+      const int from = next_block<kValues>(tile);
+      if constexpr (kValues)
+        copy(ring.v[stage], map, tile, from, &ring.values.empty[stage], cursor.parity,
              &ring.values.full[stage]);
-      } else {
-        if (looked_up != tile) block = box_of<1>(tile).block;
-        block_of_values = block_of_keys;
-        block_of_keys = block;
-        copy(ring.k[stage], map, tile, block, &ring.keys.empty[stage], cursor.parity,
+      else
+        copy(ring.k[stage], map, tile, from, &ring.keys.empty[stage], cursor.parity,
              &ring.keys.full[stage]);
-        look_up(tile - 1);
-      }
     }
     cursor.advance();
   }
@@ -170,10 +167,16 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
   }
   TC_DEVICE int key_head() const { return work().head / pages.group; }
 
-  TC_DEVICE void look_up(int tile) {
-    block = box_of<1>(tile).block;
-    looked_up = tile;
+  // Of 16 bits, for the next tile of keys or of values: values have the blocks of keys.
+  template <bool kValues>
+  TC_DEVICE int next_block(int tile) {
+    if constexpr (kValues) return tile == 0 ? block_of_keys : block_of_values;
+    block_of_values = block_of_keys;
+    block_of_keys = block;
+    block = box_of<1>(tile - 1).block;
+    return block_of_keys;
   }
+
   template <class To>
   TC_DEVICE void copy(To& to, const TensorMap* map, int tile, int from, uint64_t* empty,
                       uint32_t parity, uint64_t* full) const {
@@ -198,7 +201,10 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
     if (thread == 0) ptx::mbarrier_arrive_expect_tx(full, sizeof(codes.at[own()][slot]));
     __syncwarp();
     if (box.line == 0) ptx::tma_load(codes.at[own()][slot] + box.row * C.head_dim, map, at, full);
-    if constexpr (kParts == 2) look_up(tile - 1);  // its place comes while this one is converted
+    if constexpr (kParts == 2) {  // its place comes while this one is converted
+      block = box_of<1>(tile - 1).block;
+      looked_up = tile - 1;
+    }
   }
   // Makes the next tile of codes one of the ring, if more than kLeft have come or are to come.
   template <int kLeft = 0>

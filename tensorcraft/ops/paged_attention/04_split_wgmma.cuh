@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What changed: few queries of a request are multiplied by wgmma too, their keys divided into parts
-// as in split_kv. If heads of keys fill the GPU, a block has all parts of one, which its consumers
-// fold in registers; else a part is a work of its own, whose result goes to the workspace, and a
-// second step folds them in the same order by the same operations. So a request's bits do not
-// depend on which of both the batch asks for.
+// as in split_kv. If heads of keys fill the GPU, a block has all parts of one and its consumers
+// fold them; else a block has a run of parts, which go to the workspace, and a second step folds
+// them in the same order by the same operations. So a request's bits do not depend on which of both
+// the batch asks for.
 //   split_kv:  products of 16 rows, whose queries come from shared memory again for each
 //   here:      64 rows at once; 4 and 16 queries of 8 heads cost the bytes of their keys
 // Bytes beside keys and values: none, or 2 (values + 2) floats for each part of a row. Demands

@@ -57,16 +57,16 @@ struct Fold {
         for (int n = 0; n < 4; ++n) values[n] = RowFold::value(values[n], x[k][n], factors);
       }
     }
-    Finished end = finished_row(fold.top, fold.sum, scale);
-    float factor = end.factor;
+    float factor = inverse_of(fold.sum), lse = lse_of(fold.top, fold.sum, scale);
     if (p.sinks) {
-      end = with_sink(end.lse, result.sink);
-      factor *= end.factor;
+      const Finished with = with_sink(lse, result.sink);
+      factor *= with.factor;
+      lse = with.lse;
     }
     if (d >= p.v_dim) return;
     for (float& value : values) value *= factor;
     from_floats<T, 4>(values).store(result.out + d);
-    if (result.lse && d == 0) *result.lse = end.lse;
+    if (result.lse && d == 0) *result.lse = lse;
   }
 };
 

@@ -292,7 +292,6 @@ inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
      .file = "04_split_wgmma.cuh",
      .idea = "parts of the keys on wgmma, folded in registers or by a second step",
      .choose = split_wgmma,
-     .spills = "threads that start copies have 40 registers: two words, once a work",
      .adapt = set_wgmma_run},
     {.name = "split_kv",
      .file = "02_split_kv.cuh",
