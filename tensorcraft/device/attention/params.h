@@ -132,9 +132,9 @@ TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
   const int out = is_float8 ? c.block_m * boxed_values(c) * 2 : queries;
   const int keys = c.block_n * boxed_dim(c) * element_bytes(c);
   const int values = is_float8 ? value_tile_bytes(c.head_dim) : c.block_n * boxed_values(c) * 2;
-  return round_up(queries + c.out_tile * out + c.stages * (keys + values) + (4 * c.stages + 2) * 8 +
-                      2 * kWorkBytes,
-                  1024);
+  return round_up(
+      queries + c.out_tile * out + c.stages * (keys + values) + (4 * c.stages + 2) * 8 + kWorkBytes,
+      1024);
 }
 
 // Spans of the rows of a ragged batch: span 0 is in front of request 0, span s + 1 is request s,

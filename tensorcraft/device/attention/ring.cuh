@@ -107,7 +107,6 @@ struct alignas(1024) Ring {
   // Full: the bytes have come. Empty: no warp reads them any more.
   uint64_t q_full, q_empty;
   Work<C> work;                     // whose queries come; number kNoWork: none do any more
-  Work<C> coming;                   // whose keys come, if several threads start the copies
   uint32_t claimed;                 // of producers that are several threads
   Barriers<C.stages> keys, values;  // of k and v
 
@@ -151,8 +150,6 @@ struct Producer {
   // taken after their first, before the one that this block now takes.
   TC_DEVICE void claim(uint32_t works) { claimed_ = ptx::atom_inc_u32(p.taken, works - 1); }
   TC_DEVICE uint32_t claimed() const { return claimed_; }
-  // Before the first keys of a work, which come before its queries have room.
-  TC_DEVICE void begin(const Work<C>&) const {}
   TC_DEVICE void load_queries(const Work<C>& w) {
     wait_for_consumers();
     ring.work = w;

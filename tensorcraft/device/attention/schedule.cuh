@@ -30,13 +30,11 @@ struct Starts {
 // it weighs and stores.
 template <class T, Config C, class Producer>
 TC_DEVICE void produce(Producer& producer, const Work<C>& work) {
-  producer.begin(work);
-  if (work.tiles > 0) producer.load_keys(work, work.tiles - 1);
   producer.load_queries(work);
 #pragma unroll 1
-  for (int tile = work.tiles - 2; tile >= 0; --tile) {
+  for (int tile = work.tiles - 1; tile >= 0; --tile) {
     producer.load_keys(work, tile);
-    producer.load_values(work, tile + 1);
+    if (tile + 1 < work.tiles) producer.load_values(work, tile + 1);
   }
   if (work.tiles > 0) producer.load_values(work, 0);
 }

@@ -78,16 +78,16 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
     meet_all();
     return this->ring.claimed;
   }
-  TC_DEVICE void begin(const Work& w) {
+  TC_DEVICE void load_queries(const Work& w) {
+    if constexpr (kParts == 1) convert_last();
     if (w.request >= 0) length_of(pages, w.request);  // so that the emulator refuses a wrong one
-    if (thread == 0) coming() = w;
+    if (thread == 0) {
+      if constexpr (kHasCodes) codes_of(this->ring).work[own()] = w;
+      if (part == kParts - 1) Producer::load_queries(w);  // keys need not wait for their room
+    }
     meet();
     looked_up = kNoTile;
     if constexpr (!kHasCodes) block = box_of<1>(w.tiles - 1).block;
-  }
-  TC_DEVICE void load_queries(const Work& w) {
-    if (kParts == 1 && w.tiles == 0) convert_last();  // else the first keys have seen to that
-    if (part == kParts - 1 && thread == 0) Producer::load_queries(w);
   }
   TC_DEVICE void finish() {
     convert_last();
@@ -118,12 +118,11 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
     return *reinterpret_cast<CodeTiles<Code, C, Work>*>(&ring + 1);
   }
   // Registers have gone to the consumers.
-  TC_DEVICE const Work& work() const { return coming(); }
-  TC_DEVICE Work& coming() const {
+  TC_DEVICE const Work& work() const {
     if constexpr (kHasCodes)
       return codes_of(this->ring).work[own()];
     else
-      return this->ring.coming;
+      return this->ring.work;
   }
 
   template <bool kValues, class Cursor>
@@ -136,13 +135,16 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
     } else {
       Ring& ring = this->ring;
       const int stage = cursor.stage;
-      const int from = next_block<kValues>(tile);
-      if constexpr (kValues)
-        copy(ring.v[stage], map, tile, from, &ring.values.empty[stage], cursor.parity,
-             &ring.values.full[stage]);
-      else
-        copy(ring.k[stage], map, tile, from, &ring.keys.empty[stage], cursor.parity,
+      if constexpr (kValues) {
+        copy(ring.v[stage], map, tile, tile == 0 ? block_of_keys : block_of_values,
+             &ring.values.empty[stage], cursor.parity, &ring.values.full[stage]);
+      } else {
+        copy(ring.k[stage], map, tile, block, &ring.keys.empty[stage], cursor.parity,
              &ring.keys.full[stage]);
+        block_of_values = block_of_keys;
+        block_of_keys = block;
+        block = box_of<1>(tile - 1).block;
+      }
     }
     cursor.advance();
   }
@@ -166,16 +168,6 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
     return box;
   }
   TC_DEVICE int key_head() const { return work().head / pages.group; }
-
-  // Of 16 bits, for the next tile of keys or of values: values have the blocks of keys.
-  template <bool kValues>
-  TC_DEVICE int next_block(int tile) {
-    if constexpr (kValues) return tile == 0 ? block_of_keys : block_of_values;
-    block_of_values = block_of_keys;
-    block_of_keys = block;
-    block = box_of<1>(tile - 1).block;
-    return block_of_keys;
-  }
 
   template <class To>
   TC_DEVICE void copy(To& to, const TensorMap* map, int tile, int from, uint64_t* empty,
