@@ -21,7 +21,7 @@ TC_HOST_DEVICE constexpr int most_parts(int64_t keys) {
   return parts < kFewParts ? kFewParts : int(parts);
 }
 
-// The same of parts that are folded one after another: so few that this takes little time.
+// Parts that are folded one after another are so few that this takes little time.
 inline constexpr int kMostFolded = 32;
 TC_HOST_DEVICE constexpr int folded_part_keys(int keys) {
   const int least = part_keys(keys), share = round_up(div_ceil(keys, kMostFolded), kShortPartKeys);

@@ -22,7 +22,7 @@ TC_DEVICE float weight_of(float x, float top) {
   return exp2_fast((x - (top == -kInfinity ? 0.f : top)) * kLog2E);
 }
 
-// What the summed values of a row are multiplied by. One that sees no key gives 0, not 0 / 0.
+// Summed values of a row are multiplied by it. A row that sees no key gives 0, not 0 / 0.
 TC_DEVICE float inverse_of(float sum) { return sum == 0.f ? 0.f : 1.f / sum; }
 // The logarithm of a sum of weights relative to the score `top`, of which the largest one is
 // 2^log2_of_largest.

@@ -131,7 +131,10 @@ def test_every_kernel_waits_for_those_in_front_of_it() -> None:
     split = (ROOT / "tensorcraft/device/split_keys.cuh").read_text(encoding="utf-8")
     combine = split.split("void combine_row(", 1)[1].split("\n}\n", 1)[0]
     assert combine.index("find(row)") < combine.index("begin_kernel();") < combine.index("combine_parts<")
+    fold = (ROOT / "tensorcraft/ops/paged_attention/fold.cuh").read_text(encoding="utf-8")
+    assert fold.index("result_row<T>(") < fold.index("begin_kernel();") < fold.index("= sums[part]")
+    calls = ("  ring.start(p", " run_tiles<", " combine_row<C>(", "persist<", " attend_by_pages<", " RowFold fold;")
     for path in (ROOT / "tensorcraft/ops").rglob("*.cuh"):
         text = path.read_text(encoding="utf-8")
-        starts = any(call in text for call in ("  ring.start(p", " run_tiles<", " combine_row<C>(", "persist<"))
-        assert ("begins_itself = true" in text) == (starts and path.name != "schedule.cuh"), path.name
+        starts = any(call in text for call in calls) and path.name not in ("schedule.cuh", "page_producer.cuh")
+        assert ("begins_itself = true" in text) == starts, path.name

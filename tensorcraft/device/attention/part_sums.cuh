@@ -22,7 +22,7 @@ struct PartWalk {
   }
 };
 
-// What a consumer keeps of parts: of each of a thread's two rows, and of its values.
+// A consumer keeps this of parts: of each of a thread's two rows, and of its values.
 template <Config C, int kParts = C.parts>
 struct PartSums {};
 

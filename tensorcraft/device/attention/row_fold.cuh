@@ -11,7 +11,7 @@ namespace tensorcraft {
 struct RowFold {
   float top = -kInfinity, sum = 0;  // top: a score, which `factor` makes an exponent of 2
 
-  // What is folded already is multiplied by the one, the next part by the other.
+  // Values of the parts before are multiplied by the one, those of the next part by the other.
   struct Factors {
     float kept, added;
   };

@@ -9,10 +9,16 @@
 //   here:      64 rows at once; 4 and 16 queries of 8 heads cost the bytes of their keys
 // Bytes beside keys and values: none, or 2 (values + 2) floats for each part of a row. Demands
 // besides those of persistent: 16-bit caches, rows of at most 128 elements, at most 16 queries.
-#include "tensorcraft/ops/paged_attention/03_persistent.cuh"
+#include "tensorcraft/ops/paged_attention/page_producer.cuh"
 
 namespace tensorcraft::kernel::paged_attention {
 
-struct SplitWgmma : Persistent {};
+struct SplitWgmma {
+  static constexpr bool begins_itself = true;
+  template <class T, class Code, Config C>
+  TC_DEVICE static void run(const HopperParams& p) {
+    attend_by_pages<T, Code, C>(p);
+  }
+};
 
 }  // namespace tensorcraft::kernel::paged_attention

@@ -85,7 +85,7 @@ TC_HOST_DEVICE KeyParts key_parts(const Params& p) {
   return {p.parts, p.tokens * p.heads, parts_of(p), p.v_dim, p.part_run};
 }
 
-// The same of split_wgmma, which writes rows of a tile.
+// split_wgmma writes rows of a tile.
 TC_HOST_DEVICE int folded_dim(const Params& p) {
   return p.head_dim > 64 || p.v_dim > 64 ? 128 : 64;
 }

@@ -181,7 +181,7 @@ struct WgmmaSplit {
   int run;         // KeyParts::run
   int64_t blocks;  // works
 };
-// What a block does once takes a fourth of the time of a part.
+// A block takes a fourth of the time of a part for all that it does once.
 inline WgmmaSplit wgmma_split(const Params& p, const op::Gpu& gpu) {
   const int rows = p.group * p.queries, m = rows > kGroupRows ? 2 * kGroupRows : kGroupRows;
   const int64_t tiles = int64_t(p.batch) * (p.heads / p.group) * div_ceil(rows, m);
