@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the parts of few queries on wgmma: folded in registers if a batch is large, else written
+// Checks the parts of few queries on wgmma: folded beside the ring if a batch is large, else written
 // and folded by a second step.
 #include "tensorcraft/ops/attention/attention.hpp"
 #include "tensorcraft/device/key_parts.h"
@@ -107,7 +107,7 @@ TEST(PagedAttentionFewQueries, AreThoseOfTheReference) {
   });
 }
 
-// Each row's keys are long beyond what its parts of 512 keys would make 32 of.
+// 32 parts of 512 keys do not cover the keys of a request: its parts are longer.
 TEST(PagedAttentionFewQueries, OfLongRequestsHaveLongerParts) {
   EXPECT_EQ(folded_part_keys(1024), 128);
   EXPECT_EQ(folded_part_keys(1025), 512);

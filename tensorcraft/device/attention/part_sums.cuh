@@ -10,7 +10,8 @@ template <Config C>
 struct PartWalk {
   int part, first_tile, tiles;  // tiles: of a whole part; first_tile: of the one it goes through
 
-  TC_DEVICE void begin(const Work<C>& w) {
+  template <class Ring>
+  TC_DEVICE void begin(Ring&, const Work<C>& w) {
     part = w.part;
     tiles = w.part_tiles;
     first_tile = part * tiles - w.first_key / C.block_n;
@@ -28,12 +29,7 @@ struct PartSums {};
 
 // Parts that are written.
 template <Config C>
-struct PartSums<C, kWritten> : PartWalk<C> {
-  template <class Ring>
-  TC_DEVICE void begin(Ring&, const Work<C>& w) {
-    PartWalk<C>::begin(w);
-  }
-};
+struct PartSums<C, kWritten> : PartWalk<C> {};
 
 // Parts that are folded. Values lie in memory behind the ring.
 template <Config C>
@@ -47,7 +43,7 @@ struct PartSums<C, kFolded> : PartWalk<C> {
   template <class Ring>
   TC_DEVICE void begin(Ring& ring, const Work<C>& w) {
     static_assert(kSums * kThreads * sizeof(float) == folded_bytes(C));
-    PartWalk<C>::begin(w);
+    PartWalk<C>::begin(ring, w);
     sums = reinterpret_cast<float*>(&ring + 1) + threadIdx.x;
     rows[0] = rows[1] = {};
     is_first = true;

@@ -29,11 +29,9 @@ struct Fold {
     const int64_t row = int64_t(blockIdx.x) * (C.threads / 32) + threadIdx.x / 32;
     const KeyParts parts = folded_parts(p);
     if (row >= parts.rows) return;
-    const ResultRow<T> result = result_row<T>(p, row);
-    const int64_t token = row / p.heads;
-    const int b = int(token / p.queries), i = int(token % p.queries), h = int(row % p.heads);
-    const Request request{int64_t(b) * p.queries, p.queries, result.keys, window_of_request(p, b)};
-    const WrittenParts written(p, request, i * p.group + h % p.group, C.block_m);
+    const RowPlace at = place_of_row(p, row);
+    const ResultRow<T> result = result_row<T>(p, row, at);
+    const WrittenParts written(p, at.request, at.i * p.group + at.h % p.group, C.block_m);
     const float scale = p.softcap > 0 ? 1.f : p.scale;
     const RowSum* const sums = parts.sum_of(row, 0);
     const float* const from = parts.values_of(row, 0) + (d < parts.values ? d : 0);

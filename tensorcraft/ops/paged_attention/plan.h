@@ -290,7 +290,7 @@ inline op::Start<FoldConfig> fold_start(const Params& p, const Config& of_parts)
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
     {.name = "split_wgmma",
      .file = "04_split_wgmma.cuh",
-     .idea = "parts of the keys on wgmma, folded in registers or by a second step",
+     .idea = "parts of the keys on wgmma, folded beside the ring or by a second step",
      .choose = split_wgmma,
      .adapt = set_wgmma_run},
     {.name = "split_kv",
