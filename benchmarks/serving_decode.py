@@ -119,6 +119,8 @@ CASES = [
 class Inputs:
     """Queries of every set, and keys and values in shuffled pages. All sets have one table, as the layers of a model have."""
 
+    v_dim = DIM
+
     def __init__(self, case: Case) -> None:
         import torch
 
@@ -128,8 +130,11 @@ class Inputs:
         shape = (case.batch * case.pages, PAGE, case.heads_k, DIM)
         self.caches = [tuple(codes(shape, case.cache) for _ in range(2)) for _ in range(case.sets)]
         self.q = [codes((case.batch, case.queries, case.heads, DIM), "bf16") for _ in range(case.sets)]
-        self.scales = [torch.tensor(scale, device="cuda") for scale in SCALES.get(case.cache, ())]
         self.mask = torch.stack([tree_mask(case.queries) for _ in range(case.batch)]).cuda() if case.tree else None
+        scales = [torch.tensor(scale, device="cuda") for scale in SCALES.get(case.cache, ())]
+        self.options: dict[str, Any] = dict(zip(("k_scale", "v_scale"), scales, strict=False))
+        self.options |= {"mask": self.mask} if case.tree else {}
+        self.options |= {"window": (case.window - 1, 0)} if case.window else {}
 
     def in_order(self, cache: Any, request: Any = slice(None)) -> Any:
         """A cache without pages: (batch, keys, heads_k, head_dim). Indexed as bytes, which torch can do for every dtype."""
@@ -178,10 +183,7 @@ def codes(shape: tuple[int, ...], cache: str) -> Any:
 
 
 def options_of(inputs: Inputs) -> dict[str, Any]:
-    options: dict[str, Any] = {"block_tables": inputs.table, "lengths": inputs.lengths}
-    options |= dict(zip(("k_scale", "v_scale"), inputs.scales, strict=False))
-    options |= {"mask": inputs.mask} if inputs.mask is not None else {}
-    return options | ({"window": (inputs.case.window - 1, 0)} if inputs.case.window else {})
+    return {"block_tables": inputs.table, "lengths": inputs.lengths} | inputs.options
 
 
 def paged(inputs: Inputs) -> Call:
@@ -191,7 +193,7 @@ def paged(inputs: Inputs) -> Call:
 
     one = inputs.case.queries == 1
     queries = [q.squeeze(1) if one else q for q in inputs.q]
-    outs = [torch.empty_like(q) for q in queries]
+    outs = [torch.empty_like(q[..., : inputs.v_dim]) for q in queries]
     options = options_of(inputs)
 
     def call(i: int) -> Any:
@@ -343,10 +345,10 @@ def in_turn(calls: dict[str, Call], sets: int, rounds: int, notes: dict[str, str
 
 
 def measure(
-    case: Case, candidates: Callable[[Inputs], dict[str, Callable[[], Call]]], rounds: int
+    inputs: Inputs, candidates: Callable[[Inputs], dict[str, Callable[[], Call]]], rounds: int
 ) -> tuple[str, dict[str, float], dict[str, str]]:
     """Our variant, the microseconds of each candidate that holds, and why the others do not."""
-    inputs, notes = Inputs(case), {}
+    case, notes = inputs.case, {}
     wanted, calls = inputs.reference(), {}
     for name, make in candidates(inputs).items():
         try:
@@ -371,6 +373,7 @@ class Suite(NamedTuple):
     more: Callable[[Case, float | None], dict[str, Any]]  # further columns, from our microseconds; None: no figure
     makers: Callable[[Inputs, tuple[str, ...]], dict[str, Callable[[], Call]]]
     compile_flashinfer: Callable[[list[Case]], str]
+    inputs: Callable[[Any], Inputs] = Inputs
 
     def row(self, case: Case, variant: str, us: dict[str, float], notes: dict[str, str]) -> dict[str, Any]:
         """Every row has the same columns; "n/a" where there is no figure."""
@@ -383,7 +386,7 @@ class Suite(NamedTuple):
 
     def measured(self, case: Case, peers: tuple[str, ...], rounds: int) -> dict[str, Any]:
         try:
-            return self.row(case, *measure(case, lambda inputs: self.makers(inputs, peers), rounds))
+            return self.row(case, *measure(self.inputs(case), lambda inputs: self.makers(inputs, peers), rounds))
         except Exception as error:  # noqa: BLE001  the row says it, and the others go on
             return self.row(case, "n/a", {}, {OURS: failure(error)})
 

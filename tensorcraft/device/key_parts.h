@@ -21,14 +21,26 @@ TC_HOST_DEVICE constexpr int most_parts(int64_t keys) {
   return parts < kFewParts ? kFewParts : int(parts);
 }
 
-// Parts that are folded one after another are so few that this takes little time.
-inline constexpr int kMostFolded = 32;
-TC_HOST_DEVICE constexpr int folded_part_keys(int keys) {
-  const int least = part_keys(keys), share = round_up(div_ceil(keys, kMostFolded), kShortPartKeys);
+// Parts that are folded one after another are so few that this takes little time. Long values take
+// longer to fold, so there are fewer of them: kFewLongParts up to kLongPartKeys each.
+inline constexpr int kMostFolded = 32, kFewLongParts = 4, kLongPartKeys = 1024;
+TC_HOST_DEVICE constexpr int folded_part_keys(int keys, bool has_long_values = false) {
+  const int share = round_up(div_ceil(keys, kMostFolded), kShortPartKeys);
+  int least = part_keys(keys);
+  if (has_long_values) {
+    least = round_up(div_ceil(keys, kFewLongParts), 2 * kShortPartKeys);
+    if (least > kLongPartKeys) least = kLongPartKeys;
+    if (least < 2 * kShortPartKeys) least = 2 * kShortPartKeys;
+  }
   return least > share ? least : share;
 }
-TC_HOST_DEVICE constexpr int most_folded_parts(int64_t keys) {
-  const int parts = most_parts(keys);
+TC_HOST_DEVICE constexpr int most_folded_parts(int64_t keys, bool has_long_values = false) {
+  int parts = most_parts(keys);
+  if (has_long_values) {
+    parts = int(div_ceil(
+        keys, int64_t(keys <= kFewLongParts * kLongPartKeys ? 2 * kShortPartKeys : kLongPartKeys)));
+    if (keys <= kFewLongParts * kLongPartKeys && parts > kFewLongParts) parts = kFewLongParts;
+  }
   return parts < kMostFolded ? parts : kMostFolded;
 }
 

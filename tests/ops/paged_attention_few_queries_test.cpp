@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the parts of few queries on wgmma: folded beside the ring if a batch is large, else written
-// and folded by a second step.
+// Checks the parts of few queries on wgmma: folded beside the ring if a batch is large, else
+// written and folded by a second step.
 #include "tensorcraft/ops/attention/attention.hpp"
 #include "tensorcraft/device/key_parts.h"
 #include "tensorcraft/op/operator.hpp"
@@ -13,15 +13,19 @@ namespace {
 
 using namespace test;
 
-constexpr std::string_view kVariant = "split_wgmma";
-
+// `v_dim` above 0: values are the first elements of keys.
 struct FewQueries {
   int dim, queries, heads;
   PagedAttentionOptions options;
+  int v_dim = 0;
+  std::string_view variant() const { return v_dim > 0 ? "latent" : "split_wgmma"; }
 };
 
-PagedBatch batch_of(int dim) {
-  PagedBatch batch{.lengths = {1500, 640, 129, 0, 1, 127, 512, 513, 1024, 1025}, .dim = dim};
+PagedBatch batch_of(const FewQueries& c) {
+  PagedBatch batch{.lengths = {1500, 640, 129, 0, 1, 127, 512, 513, 1024, 1025},
+                   .heads_k = c.v_dim > 0 ? 1 : 2,
+                   .dim = c.dim,
+                   .v_dim = c.v_dim};
   while (batch.lengths.size() < 66) batch.lengths.push_back(int(batch.lengths.size()) * 3 % 70);
   batch.fill(1);
   return batch;
@@ -35,18 +39,26 @@ PagedBatch alone(const PagedBatch& batch, int64_t b) {
   return one;
 }
 
-size_t steps(const PagedBatch& batch, const Tensor& q) {
+size_t steps(const FewQueries& c, const PagedBatch& batch, const Tensor& q) {
   const Tensor lengths = batch.lengths_tensor(), like = astype(q, {.dtype = batch.dtype});
+  Dims shape = q.shape();
+  if (c.v_dim > 0) shape[3] = c.v_dim;
+  const Tensor out(batch.dtype, shape);
   std::vector<op::Value> options(find_operator("paged_attention").description().options.size());
-  options[0] = batch.v_cache.view();
+  if (c.v_dim == 0) options[0] = batch.v_cache.view();
+  if (c.v_dim > 0) {
+    const auto& all = find_operator("paged_attention").description().options;
+    const auto at = std::ranges::find(all, "v_dim", [](const auto& o) { return o.name; });
+    options[size_t(at - all.begin())] = int64_t(c.v_dim);
+  }
   options[1] = batch.tables.view();
   options[2] = lengths.view();
-  const std::vector<TensorView> inputs = {like, batch.k_cache}, outputs = {like};
+  const std::vector<TensorView> inputs = {like, batch.k_cache}, outputs = {out};
   const auto rows =
       find_operator("paged_attention")
           .explain(outputs, {.inputs = inputs, .options = options}, device_info_of_arch("sm_90a"));
   for (const auto& row : rows.variants)
-    if (row.variant.name == kVariant && row.plan) return row.plan->steps().size();
+    if (row.variant.name == c.variant() && row.plan) return row.plan->steps().size();
   return 0;
 }
 
@@ -57,7 +69,11 @@ std::vector<FewQueries> cases() {
           {128, 1, 2, {}},
           {128, 16, 8, {.window = Dims{700, 0}, .softcap = 8}},
           {128, 3, 8, {.causal = true, .sinks = sinks.view()}},
-          {40, 2, 4, {.causal = false}}};
+          {40, 2, 4, {.causal = false}},
+          {576, 1, 128, {.causal = true}, 512},
+          {576, 5, 16, {.window = Dims{700, 0}, .softcap = 8}, 512},
+          {576, 9, 8, {.causal = true, .sinks = sinks.view()}, 512},
+          {320, 5, 16, {.causal = false}, 264}};
 }
 
 template <class F>
@@ -72,18 +88,18 @@ void each_case(F&& f) {
     }
 }
 
-TEST(PagedAttentionFewQueries, FoldedInRegistersOrByASecondStepTheyHaveTheSameBits) {
+TEST(PagedAttentionFewQueries, FoldedByTheirBlockOrByASecondStepTheyHaveTheSameBits) {
   each_case([](Device place, const FewQueries& c, const PagedAttentionOptions& options) {
-    const PagedBatch batch = batch_of(c.dim);
+    const PagedBatch batch = batch_of(c);
     const auto requests = int64_t(batch.lengths.size());
     const Tensor q = normal_tensor({requests, c.queries, c.heads, c.dim}, DType::float32, 9);
-    EXPECT_EQ(steps(batch, q), 1u);
-    const auto all = batch.run(q, place, kVariant, options);
+    EXPECT_EQ(steps(c, batch, q), 1u);
+    const auto all = batch.run(q, place, c.variant(), options);
     for (int64_t b = 0; b < 11; ++b) {
       const PagedBatch one = alone(batch, b);
       const Tensor own = copy(q.view().slice(0, b, b + 1));
-      EXPECT_EQ(steps(one, own), 2u);
-      const auto single = one.run(own, place, kVariant, options);
+      EXPECT_EQ(steps(c, one, own), 2u);
+      const auto single = one.run(own, place, c.variant(), options);
       EXPECT_EQ(doubles(single.out), rows_of(all.out, b, 1)) << b;
       EXPECT_EQ(doubles(single.lse), rows_of(all.lse, b, 1)) << b;
     }
@@ -92,12 +108,12 @@ TEST(PagedAttentionFewQueries, FoldedInRegistersOrByASecondStepTheyHaveTheSameBi
 
 TEST(PagedAttentionFewQueries, AreThoseOfTheReference) {
   each_case([](Device place, const FewQueries& c, const PagedAttentionOptions& options) {
-    PagedBatch batch = batch_of(c.dim);
+    PagedBatch batch = batch_of(c);
     batch.lengths.resize(11);
     batch.fill(2);
     const Tensor q = normal_tensor({11, c.queries, c.heads, c.dim}, DType::float32, 9);
     const auto want = batch.run(q, Device::cpu(), "reference", c.options);
-    const auto got = batch.run(q, place, kVariant, options);
+    const auto got = batch.run(q, place, c.variant(), options);
     test::expect_close(got.out, want.out, 0.01, 0.01);
     const auto lse = doubles(got.lse), of_reference = doubles(want.lse);
     for (size_t i = 0; i < lse.size(); ++i) {
@@ -117,6 +133,8 @@ TEST(PagedAttentionFewQueries, OfLongRequestsHaveLongerParts) {
     EXPECT_EQ(folded_part_keys(keys) % kShortPartKeys, 0);
     EXPECT_LE(div_ceil(keys, folded_part_keys(keys)), most_folded_parts(keys)) << keys;
     EXPECT_LE(most_folded_parts(keys), kMostFolded);
+    EXPECT_EQ(folded_part_keys(keys, true) % 64, 0);
+    EXPECT_LE(div_ceil(keys, folded_part_keys(keys, true)), most_folded_parts(keys, true)) << keys;
   }
 }
 

@@ -19,6 +19,7 @@ namespace tensorcraft::test {
 struct PagedBatch {
   std::vector<int> lengths;
   int block_size = 16, heads_k = 2, dim = 64;
+  int v_dim = 0;  // above 0: values are the first elements of keys
   DType dtype = DType::bfloat16;
   unsigned order = 1;   // of the pages
   int spare = 3;        // pages of no request
@@ -63,7 +64,7 @@ struct PagedBatch {
   }
   // Copies the batch into memory of its own.
   PagedBatch twin() const {
-    PagedBatch t{lengths, block_size, heads_k, dim, dtype, order, spare, {}, {}, {}, {}, {}};
+    PagedBatch t{lengths, block_size, heads_k, dim, v_dim, dtype, order, spare, {}, {}, {}, {}, {}};
     t.keys = copy(keys);
     t.values = copy(values);
     t.k_cache = copy(k_cache);
@@ -79,9 +80,11 @@ struct PagedBatch {
                            PagedAttentionOptions options = {}) const {
     options.return_lse = true;
     options.variant = variant;
+    if (v_dim > 0) options.v_dim = v_dim;
+    const Tensor own_values = v_dim > 0 ? Tensor() : v_cache.to(place);
     return paged_attention(astype(q, {.dtype = dtype}).to(place), k_cache.to(place),
-                           v_cache.to(place).view(), tables.to(place), lengths_tensor().to(place),
-                           options);
+                           v_dim > 0 ? std::nullopt : std::optional(own_values.view()),
+                           tables.to(place), lengths_tensor().to(place), options);
   }
 };
 

@@ -10,11 +10,12 @@
 
 namespace tensorcraft::kernel::attention_tiles {
 
-// A warpgroup that multiplies: 64 rows of a block, queries of a head or of packed ones.
+// A warpgroup that multiplies: 64 rows of a block, queries of a head or of packed ones. If values
+// are keys it has the scores of the block's rows, and shares the weights with a ColumnConsumer.
 template <class T, Config C>
 struct Consumer : ConsumerRows<T, C> {
   using Rows = ConsumerRows<T, C>;
-  using Rows::ring, Rows::p, Rows::group;
+  using Rows::ring, Rows::p, Rows::group, Rows::release;
   StageCursor<C.stages> keys, values;  // bit 1 of keys.parity is that of the queries
   WarpgroupSums<kGroupRows, C.block_n> score;
   WeightedSums<T, C> out;
@@ -25,7 +26,7 @@ struct Consumer : ConsumerRows<T, C> {
   float factor[C.scaled == kByRow ? 2 : 1];
   int newest;  // with a tree: the first key that it speaks of
   PartSums<C> parts;
-  static_assert(C.block_m == C.consumers * kGroupRows);
+  static_assert(C.block_m == (values_are_keys(C) ? 1 : C.consumers) * kGroupRows);
   static_assert(sizeof(Ring<T, C>) == ring_shared_bytes(C) && sizeof(Work<C>) <= kWorkBytes);
 
   TC_DEVICE Consumer(Ring<T, C>& memory, const HopperParams& params, int number)
@@ -44,45 +45,42 @@ struct Consumer : ConsumerRows<T, C> {
       if (number != kNoWork) convert_queries();
     return number;
   }
-  // That work: looked up by the producer if it may be one of a ragged batch.
-  TC_DEVICE Work<C> work(int number) const {
-    if constexpr (C.options >= kRanges) return ring.work.of_warp();
-    return Work<C>(p, number);
+  // Before the first product of some work, whose first tile of keys has come.
+  TC_DEVICE void prepare(const Work<C>& w) const {
+    if constexpr (values_are_keys(C)) clear_hidden(w);
   }
-
   // The next tile of keys has come.
   TC_DEVICE void wait_for_keys() const {
     ptx::mbarrier_wait_parity(&ring.keys.full[keys.stage], keys.parity & 1);
   }
   // Starts score = Q K^T of it.
   TC_DEVICE void multiply_keys() {
-    score.template add_tiles<T, C.head_dim, true, true>(ring.q[0], group * kGroupRows,
-                                                        ring.k[keys.stage], false);
+    score.template add_tiles<T, C.head_dim, true, true>(ring.q[0], first_row(), ring.k[keys.stage],
+                                                        false);
   }
   // They are there, and perhaps the last kPending groups of products are not.
   template <int kPending>
   TC_DEVICE void land_scores() {
     score.template land<kPending>();
-    release(&ring.keys.empty[keys.stage]);
+    if constexpr (!values_are_keys(C)) release(&ring.keys.empty[keys.stage]);
     keys.advance();
   }
   // Starts out += weights V of the next tile of values; if it does not add, out = weights V.
   TC_DEVICE void multiply_values(bool adds = true) {
-    ptx::mbarrier_wait_parity(&ring.values.full[values.stage], values.parity);
-    out.multiply(ring.v[values.stage], adds);
+    if constexpr (!values_are_keys(C))
+      ptx::mbarrier_wait_parity(&ring.values.full[values.stage], values.parity);
+    out.multiply(ring.values_of(values.stage), adds);
   }
   // No product is under way then. `was_multiplied`: one was.
   TC_DEVICE void land_out(bool was_multiplied = true) {
-    out.land(ring.v[values.stage], was_multiplied);
+    out.land(ring.values_of(values.stage), was_multiplied);
     if (!was_multiplied) return;
-    release(&ring.values.empty[values.stage]);
+    release(values_are_keys(C) ? &ring.keys.empty[values.stage] : &ring.values.empty[values.stage]);
     values.advance();
   }
-  TC_DEVICE void release_queries() const { ptx::mbarrier_arrive(&ring.q_empty); }
-
   // Before the first tile of values of some work.
   TC_DEVICE void open(const Work<C>& w) {
-    if constexpr (C.parts > 0) parts.begin(ring, w);
+    if constexpr (C.parts > 0) parts.begin(ring, p, w);
     if constexpr (C.has_tree)
       newest = w.at - w.first + (p.q_starts ? start_of_span(p, w.request + 1) : 0);
     if constexpr (sizeof(T) == 1) {
@@ -91,13 +89,13 @@ struct Consumer : ConsumerRows<T, C> {
       factor[0] = scale > 0 ? p.scale * kLog2E * scale : kNan;
     } else {
       if constexpr (C.scaled && C.options < kSoftcap) take_scale(score_scale(w));
-      clear_hidden(w);
+      if constexpr (!values_are_keys(C)) clear_hidden(w);
     }
   }
 
   // Hides the keys that a row does not see in a tile that has some. Scores become logits before.
   TC_DEVICE void mask(const Work<C>& w, int tile) {
-    const int first = group * kGroupRows, key = tile * C.block_n;
+    const int first = first_row(), key = tile * C.block_n;
     if constexpr (C.options >= kSoftcap) make_logits(w, key);
     if constexpr (C.scaled && C.options < kSoftcap)
       if (factor[0] < 0) scale_scores(score_scale(w));
@@ -148,6 +146,27 @@ struct Consumer : ConsumerRows<T, C> {
     }
   }
   TC_DEVICE void rescale(const float (&keep)[2]) { out.rescale(keep); }
+  // If values are keys: the other consumer gets the weights of the tile that was weighed last.
+  TC_DEVICE void share_weights(const float (&keep)[2]) const {
+    if constexpr (values_are_keys(C)) {
+      const int stage = (keys.stage ? keys.stage : C.stages) - 1;
+      auto* const to = reinterpret_cast<unsigned char*>(&ring.v.weights_of(ring.k, stage));
+      const int lane = threadIdx.x % kWarpSize, row = threadIdx.x / kWarpSize * 16 + lane % 16;
+#pragma unroll
+      for (int j = 0; j < C.block_n / 16; ++j) {
+        uint32_t words[4];
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const float* s = score.at[0][0] + 8 * j + 2 * e;
+          words[e] = pack_pair(s[0], s[1], T{});
+        }
+        ptx::stmatrix_x4(to + ValueStages<T, C>::Weights::place(row, 2 * j + lane / 16), words);
+      }
+      share(ring.v.keep[stage], keep);
+      ptx::fence_proxy_async();
+      release(&ring.values.full[stage]);
+    }
+  }
 
   // The tile is the last one of a part, and another one is behind it. The rows of that end before
   // the tile is weighed, its values once they are there; those of the tile are not added to them.
@@ -155,7 +174,7 @@ struct Consumer : ConsumerRows<T, C> {
     if constexpr (C.parts > 0) return parts.begins_part(tile);
     return false;
   }
-  TC_DEVICE void end_rows(const Work<C>& w) {
+  TC_DEVICE void end_rows(const Work<C>& w, bool ends_work = false) {
     if constexpr (C.parts > 0) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -165,6 +184,8 @@ struct Consumer : ConsumerRows<T, C> {
         top[half] = -kInfinity;
         sum[half] = 0.f;
       }
+      if constexpr (C.parts == kFolded && values_are_keys(C))
+        share(ring.v.factors[ends_work], parts.factors);
     }
   }
   TC_DEVICE void end_values(const Work<C>& w) {
@@ -173,7 +194,7 @@ struct Consumer : ConsumerRows<T, C> {
   }
   // After the last tile.
   TC_DEVICE void end_parts(const Work<C>& w) {
-    end_rows(w);
+    end_rows(w, true);
     if constexpr (C.parts == kFolded) {
       parts.add_sums(out.at(0), [&](int c, float x) { out.set(c, x); });
 #pragma unroll
@@ -196,7 +217,7 @@ struct Consumer : ConsumerRows<T, C> {
       inverse[half] = inverse_of(total);
       if (sizeof(T) == 1 || C.scaled) inverse[half] *= scale_of(p.v_scale, w.head / p.group);
       float lse = lse_of(top[half], total, scale_of_scores(half), kLog2OfLargest);
-      const int row = group * kGroupRows + sums_row<false>(half);
+      const int row = first_row() + sums_row<false>(half);
       if (C.options >= kRanges && p.sinks) {
         const Finished with = with_sink(lse, sink_of(p, w.request, head_of(w, row)));
         inverse[half] *= with.factor;
@@ -204,11 +225,22 @@ struct Consumer : ConsumerRows<T, C> {
       }
       if (p.lse && threadIdx.x % 4 == 0 && query_of(row) < w.rows) p.lse[place_of(w, row)] = lse;
     }
+    if constexpr (values_are_keys(C)) {
+      share(ring.v.inverse, inverse);
+      release(&ring.v.inverse_full);
+    }
     this->store_rows(w, out, inverse);
   }
 
  private:
-  using Rows::query_of, Rows::head_of, Rows::place_of, Rows::meet;
+  using Rows::query_of, Rows::head_of, Rows::place_of, Rows::meet, Rows::first_row;
+  // What a thread knows of its two rows.
+  template <class X>
+  TC_DEVICE static void share(X (&of_rows)[C.block_m], const X (&x)[2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      if (threadIdx.x % 4 == 0) of_rows[sums_row<false>(half)] = x[half];
+  }
   // The sum of the weights of a row.
   TC_DEVICE float row_total(int half) const {
     float total = sum[half];
@@ -248,16 +280,18 @@ struct Consumer : ConsumerRows<T, C> {
   // All consumers come before the first tile of values.
   TC_DEVICE void clear_hidden(const Work<C>& w) const {
     constexpr int chunks = boxed_values(C) / kVectorSize<T>;
+    constexpr int kThreads = (values_are_keys(C) ? 1 : C.consumers) * kWarpgroup;
     const int from = w.keys - (w.tiles - 1) * C.block_n;  // in that tile
     if (from >= C.block_n) return;
     if (w.first_key + w.keys == p.seq_k) return;  // the copy engine writes 0 behind seq_k
-    ptx::mbarrier_wait_parity(&ring.values.full[values.stage], values.parity);
-    auto* bytes = reinterpret_cast<unsigned char*>(&ring.v[values.stage]);
-    for (int i = threadIdx.x; i < (C.block_n - from) * chunks; i += C.consumers * kWarpgroup)
+    if constexpr (!values_are_keys(C))
+      ptx::mbarrier_wait_parity(&ring.values.full[values.stage], values.parity);
+    auto* bytes = reinterpret_cast<unsigned char*>(&ring.values_of(values.stage));
+    for (int i = threadIdx.x; i < (C.block_n - from) * chunks; i += kThreads)
       *reinterpret_cast<Vec4<uint32_t>*>(
           bytes + Ring<T, C>::Values::place(from + i / chunks, i % chunks)) = {};
     ptx::fence_proxy_async();
-    ptx::bar_sync(kAllConsumers, C.consumers * kWarpgroup);
+    ptx::bar_sync(kAllConsumers, kThreads);
   }
   TC_DEVICE float scale_of_scores(int half) const {
     if (C.options >= kSoftcap) return 1.f;
@@ -288,7 +322,7 @@ struct Consumer : ConsumerRows<T, C> {
   TC_DEVICE void make_logits(const Work<C>& w, int key) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = group * kGroupRows + sums_row<false>(half);
+      const int row = first_row() + sums_row<false>(half);
       const auto score_at = [&](int i) -> float& {
         return score.at[0][0][i / 2 * 4 + 2 * half + i % 2];
       };
@@ -304,7 +338,7 @@ struct Consumer : ConsumerRows<T, C> {
   TC_DEVICE void hide(const Work<C>& w, int key) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const KeyRange seen = w.seen(query_of(group * kGroupRows + sums_row<false>(half)));
+      const KeyRange seen = w.seen(query_of(first_row() + sums_row<false>(half)));
       const int limit = (in_front ? seen.begin : seen.end) - key - int(threadIdx.x) % 4 * 2;
 #pragma unroll
       for (int c = 0; c < C.block_n / 8; ++c) {
@@ -320,7 +354,7 @@ struct Consumer : ConsumerRows<T, C> {
     static_assert(C.block_n % (4 * kAtOnce) == 0);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int query = query_of(group * kGroupRows + sums_row<false>(half));
+      const int query = query_of(first_row() + sums_row<false>(half));
       if (query >= w.rows) continue;
       const int64_t at = w.batch * p.tree.batch + (w.first + query) * p.tree.row;
       const TreeRow row{p.tree, at, newest};
@@ -335,10 +369,6 @@ struct Consumer : ConsumerRows<T, C> {
           if (hidden >> i & 1) score.at[0][0][(from + i) / 2 * 4 + 2 * half + i % 2] = -kInfinity;
       }
     }
-  }
-  TC_DEVICE static void release(uint64_t* empty) {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(empty);
   }
 };
 

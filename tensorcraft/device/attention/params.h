@@ -108,6 +108,15 @@ struct HopperParams : Params {
 TC_HOST_DEVICE constexpr int dim_of_values(const Config& c) {
   return c.value_dim ? c.value_dim : c.head_dim;
 }
+// Values so long that two consumers divide their columns are the first elements of keys: a tile of
+// the ring is both. The first consumer has the scores of all rows (column_consumer.cuh).
+inline constexpr int kMostValues = 256;
+TC_HOST_DEVICE constexpr bool values_are_keys(const Config& c) {
+  return dim_of_values(c) > kMostValues;
+}
+TC_HOST_DEVICE constexpr int values_of_consumer(const Config& c) {
+  return values_are_keys(c) ? dim_of_values(c) / 2 : dim_of_values(c);
+}
 // Rows of whole boxes of 128 bytes, and barriers. Of float8 a row of the output has two bytes an
 // element, and a tile of values is value_lines() boxes of one line (value_tiles.cuh).
 TC_HOST_DEVICE constexpr int element_bytes(const Config& c) {
@@ -120,9 +129,19 @@ TC_HOST_DEVICE constexpr int boxed_values(const Config& c) {
   return round_up(dim_of_values(c), 64);
 }
 inline constexpr int kWorkBytes = 56;
-// Bytes behind the ring in which consumers fold parts.
+// Bytes in which the consumers of a block fold parts: behind the ring, or if values are keys in
+// device memory.
 TC_HOST_DEVICE constexpr int folded_bytes(const Config& c) {
   return c.parts == kFolded ? c.block_m * dim_of_values(c) * 4 : 0;
+}
+// If values are keys: of each row a float for each stage, four for folds and one for the result,
+// and a barrier.
+TC_HOST_DEVICE constexpr int shared_row_bytes(const Config& c) {
+  return values_are_keys(c) ? c.block_m * 4 * (c.stages + 5) + 8 : 0;
+}
+// Does the next work's queries' memory not wait for the output of this one?
+TC_HOST_DEVICE constexpr bool frees_queries_early(const Config& c) {
+  return c.out_tile || c.parts == kWritten;
 }
 TC_HOST_DEVICE constexpr int value_lines(int head_dim) { return head_dim < 128 ? head_dim : 128; }
 TC_HOST_DEVICE constexpr int value_tile_bytes(int head_dim) { return value_lines(head_dim) * 128; }
@@ -131,10 +150,12 @@ TC_HOST_DEVICE constexpr int ring_shared_bytes(const Config& c) {
   const int queries = c.block_m * boxed_dim(c) * element_bytes(c);
   const int out = is_float8 ? c.block_m * boxed_values(c) * 2 : queries;
   const int keys = c.block_n * boxed_dim(c) * element_bytes(c);
-  const int values = is_float8 ? value_tile_bytes(c.head_dim) : c.block_n * boxed_values(c) * 2;
-  return round_up(
-      queries + c.out_tile * out + c.stages * (keys + values) + (4 * c.stages + 2) * 8 + kWorkBytes,
-      1024);
+  const int values = values_are_keys(c) ? 0
+                     : is_float8        ? value_tile_bytes(c.head_dim)
+                                        : c.block_n * boxed_values(c) * 2;
+  return round_up(queries + c.out_tile * out + c.stages * (keys + values) + (4 * c.stages + 2) * 8 +
+                      kWorkBytes + shared_row_bytes(c),
+                  1024);
 }
 
 // Spans of the rows of a ragged batch: span 0 is in front of request 0, span s + 1 is request s,

@@ -11,7 +11,7 @@ struct PartWalk {
   int part, first_tile, tiles;  // tiles: of a whole part; first_tile: of the one it goes through
 
   template <class Ring>
-  TC_DEVICE void begin(Ring&, const Work<C>& w) {
+  TC_DEVICE void begin(Ring&, const HopperParams&, const Work<C>& w) {
     part = w.part;
     tiles = w.part_tiles;
     first_tile = part * tiles - w.first_key / C.block_n;
@@ -31,20 +31,24 @@ struct PartSums {};
 template <Config C>
 struct PartSums<C, kWritten> : PartWalk<C> {};
 
-// Parts that are folded. Values lie in memory behind the ring.
+// Parts that are folded. Values lie in memory behind the ring, or if they are keys in the
+// workspace.
 template <Config C>
 struct PartSums<C, kFolded> : PartWalk<C> {
-  static constexpr int kSums = dim_of_values(C) / 2, kThreads = C.consumers * kWarpgroup;
+  static constexpr int kSums = values_of_consumer(C) / 2, kThreads = C.consumers * kWarpgroup;
   RowFold rows[2];
   RowFold::Factors factors[2];
   float* sums;    // of this thread: neighbours are kThreads apart
   bool is_first;  // no sums are there
 
   template <class Ring>
-  TC_DEVICE void begin(Ring& ring, const Work<C>& w) {
+  TC_DEVICE void begin(Ring& ring, const HopperParams& p, const Work<C>& w) {
     static_assert(kSums * kThreads * sizeof(float) == folded_bytes(C));
-    PartWalk<C>::begin(ring, w);
-    sums = reinterpret_cast<float*>(&ring + 1) + threadIdx.x;
+    PartWalk<C>::begin(ring, p, w);
+    if constexpr (values_are_keys(C))
+      sums = p.parts + blockIdx.x * int64_t(kSums * kThreads) + threadIdx.x;
+    else
+      sums = reinterpret_cast<float*>(&ring + 1) + threadIdx.x;
     rows[0] = rows[1] = {};
     is_first = true;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/attention/column_consumer.cuh"
 #include "tensorcraft/device/attention/schedule.cuh"
 
 namespace tensorcraft::kernel::attention_tiles {
@@ -21,6 +22,23 @@ TC_DEVICE void produce_all(Producer& producer, const HopperParams& p) {
   producer.finish();
 }
 
+// A consumer works until there is nothing more to do.
+template <Config C, class Consumer>
+TC_DEVICE void consume_all(Consumer consumer) {
+  Starts<C>::begin(consumer.group);
+  for (int number = consumer.begin(); number != kNoWork; number = consumer.begin()) {
+    const Work<C> work = consumer.work(number);
+    consume(consumer, work);
+    if constexpr (C.parts != kWritten) consumer.finish(work);
+    if constexpr (!frees_queries_early(C)) {  // the output leaves from the memory of the queries
+      consumer.finish_stores();
+      consumer.release_queries();
+    }
+  }
+  Starts<C>::end(consumer.group);
+  consumer.finish_stores();
+}
+
 // Blocks that stay. `make_producer`: of what brings queries, keys and values, for each warpgroup of
 // the block that copies.
 template <class T, Config C, class MakeProducer>
@@ -36,19 +54,10 @@ TC_DEVICE void persist(const HopperParams& p, const MakeProducer& make_producer,
     if (threadIdx.x % kWarpgroup < producer.threads) produce_all<T, C>(producer, p);
   } else {
     take_registers<C.consumers, producers>();
-    Consumer<T, C> consumer(ring, p, group);
-    Starts<C>::begin(group);
-    for (int number = consumer.begin(); number != kNoWork; number = consumer.begin()) {
-      const Work<C> work = consumer.work(number);
-      consume(consumer, work);
-      if constexpr (C.parts != kWritten) consumer.finish(work);
-      if constexpr (!C.out_tile) {  // the output has left from the memory of the queries
-        consumer.finish_stores();
-        consumer.release_queries();
-      }
+    if constexpr (values_are_keys(C)) {
+      if (group > 0) return consume_all<C>(ColumnConsumer<T, C>(ring, p, group));
     }
-    Starts<C>::end(group);
-    consumer.finish_stores();
+    consume_all<C>(Consumer<T, C>(ring, p, group));
   }
 }
 

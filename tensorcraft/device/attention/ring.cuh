@@ -2,6 +2,7 @@
 #pragma once
 #include "tensorcraft/device/ptx/atomic.cuh"
 #include "tensorcraft/device/ptx/bulk.cuh"
+#include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/device/shared.cuh"
 #include "tensorcraft/device/tile/boxed_tile.cuh"
 #include "tensorcraft/device/tile/consumers.cuh"
@@ -9,6 +10,7 @@
 #include "tensorcraft/device/tile/stage_cursor.cuh"
 #include "tensorcraft/device/attention/logits.cuh"
 #include "tensorcraft/device/attention/request.cuh"
+#include "tensorcraft/device/attention/row_fold.cuh"
 #include "tensorcraft/device/attention/value_tiles.cuh"
 
 // The parts of the rungs on wgmma: the work of a block, rings of tiles of keys and of values, the
@@ -17,6 +19,7 @@
 namespace tensorcraft::kernel::attention_tiles {
 
 inline constexpr int kNoWork = -1;
+inline constexpr int kWarpsOfGroup = kWarpgroup / kWarpSize;
 
 // The last part of the keys, which consumers go through first, and the tiles of a whole one.
 template <int kParts>
@@ -68,7 +71,8 @@ struct Work : QueryTile, PartOfWork<C.parts> {
   // Parts are counted from the first key of the request, which is row 0. Of those that are written
   // it has `run`, from `first_part` on.
   TC_DEVICE void find_part(int first_part, int run) {
-    const int length = folded_part_keys(first_key + keys), behind = first_key + end();
+    const int length = folded_part_keys(first_key + keys, values_are_keys(C));
+    const int behind = first_key + end();
     int64_t begin = 0, stop = behind;
     if constexpr (C.parts == kWritten) {
       begin = int64_t(first_part) * length;
@@ -94,21 +98,54 @@ template <Config C>
 struct ValuesOf<e4m3, C> : ValueTiles<C.head_dim, C.block_n> {};
 
 template <class T, Config C>
+using KeysOf = BoxedTile<T, C.block_n, boxed_dim(C)>;
+
+// The tiles of values of a ring.
+template <class T, Config C, bool kAreKeys = values_are_keys(C)>
+struct ValueStages {
+  using Values = typename ValuesOf<T, C>::Tile;
+  Values v[C.stages];
+  TC_DEVICE Values& values_of(KeysOf<T, C> (&)[C.stages], int stage) { return v[stage]; }
+};
+
+// Values are keys: what the consumer of the scores tells the other one of each row.
+template <class T, Config C>
+struct ValueStages<T, C, true> {
+  using Values = KeysOf<T, C>;
+  using Weights = BoxedTile<T, C.block_m, C.block_n>;
+  float keep[C.stages][C.block_m];  // beside the weights of a stage
+  RowFold::Factors
+      factors[2][C.block_m];  // of the part that ended in front of a tile, of the last one
+  float inverse[C.block_m];   // of the work
+  uint64_t inverse_full;
+  TC_DEVICE Values& values_of(KeysOf<T, C> (&keys)[C.stages], int stage) { return keys[stage]; }
+  // They lie in place of what only scores need of the keys.
+  TC_DEVICE Weights& weights_of(KeysOf<T, C> (&keys)[C.stages], int stage) {
+    constexpr int units = int(sizeof(Values) / Values::length * dim_of_values(C) / kVectorBytes);
+    static_assert(sizeof(Values) - units * kVectorBytes >= sizeof(Weights));
+    return *reinterpret_cast<Weights*>(keys[stage].at + units);
+  }
+};
+
+template <class T, Config C>
 struct alignas(1024) Ring {
   using Queries = BoxedTile<T, C.block_m, boxed_dim(C)>;
-  using Keys = BoxedTile<T, C.block_n, boxed_dim(C)>;
-  using Values = typename ValuesOf<T, C>::Tile;
+  using Keys = KeysOf<T, C>;
+  using Values = typename ValueStages<T, C>::Values;
   using Outputs = BoxedTile<Output<T, C>, C.block_m, boxed_values(C)>;
   static constexpr int out_tiles = C.out_tile * int(div_ceil(sizeof(Outputs), sizeof(Queries)));
   static_assert(C.out_tile || sizeof(Outputs) <= sizeof(Queries));
   Queries q[1 + out_tiles];  // the output leaves from q[C.out_tile] on
   Keys k[C.stages];
-  Values v[C.stages];
-  // Full: the bytes have come. Empty: no warp reads them any more.
+  ValueStages<T, C> v;
+  // Full: the bytes have come, or if values are keys the weights of a tile. Empty: no warp reads
+  // them any more.
   uint64_t q_full, q_empty;
   Work<C> work;                     // whose queries come; number kNoWork: none do any more
   uint32_t claimed;                 // of producers that are several threads
   Barriers<C.stages> keys, values;  // of k and v
+
+  TC_DEVICE Values& values_of(int stage) { return v.values_of(k, stage); }
 
   // `readers`: warps that read each tile, `writers`: threads that say that it has come. Each lane
   // lets go of the queries, and of the work, which all lanes read.
@@ -117,12 +154,13 @@ struct alignas(1024) Ring {
       ptx::prefetch_tensormap(&p.q_map);
       if (p.seq_k > 0) {  // else there are no maps
         ptx::prefetch_tensormap(&p.k_map);
-        if (sizeof(T) == 2) ptx::prefetch_tensormap(&p.v_map);
+        if (sizeof(T) == 2 && !values_are_keys(C)) ptx::prefetch_tensormap(&p.v_map);
       }
       ptx::mbarrier_init(&q_full, 1);
       ptx::mbarrier_init(&q_empty, uint32_t(readers * kWarpSize));
       keys.init(readers, writers);
-      values.init(readers, writers);
+      values.init(readers, values_are_keys(C) ? kWarpsOfGroup : writers);
+      if constexpr (values_are_keys(C)) ptx::mbarrier_init(&v.inverse_full, kWarpsOfGroup);
     });
     __syncthreads();
   }
@@ -172,7 +210,7 @@ struct Producer {
   TC_DEVICE void load_values(const Work<C>& w, int tile) {
     ptx::mbarrier_wait_parity(&ring.values.empty[values.stage], values.parity);
     uint64_t* full = &ring.values.full[values.stage];
-    auto& to = ring.v[values.stage];
+    auto& to = ring.values_of(values.stage);
     if constexpr (sizeof(T) == 1) {
       ptx::mbarrier_arrive_expect_tx(full, sizeof(to));
       const unsigned char* from =

@@ -41,17 +41,19 @@ TC_DEVICE void produce(Producer& producer, const Work<C>& work) {
 template <class T, Config C>
 TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
   if (work.tiles == 0) {
-    if constexpr (C.out_tile) consumer.release_queries();
+    if constexpr (frees_queries_early(C)) consumer.release_queries();
     return;
   }
   float keep[2];
   consumer.wait_for_keys();
+  consumer.prepare(work);
   consumer.multiply_keys();
   consumer.open(work);
   consumer.template land_scores<0>();
-  if (C.out_tile && work.tiles == 1) consumer.release_queries();
+  if (frees_queries_early(C) && work.tiles == 1) consumer.release_queries();
   consumer.mask(work, work.tiles - 1);
   consumer.weigh(keep);
+  consumer.share_weights(keep);
   consumer.pack_weights();
   if (work.tiles > 1) consumer.wait_for_keys();
   bool adds = true;
@@ -62,15 +64,17 @@ TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
     consumer.multiply_values(adds);
     Starts<C>::pass(consumer.group);
     consumer.template land_scores<1>();
-    if (C.out_tile && tile == 0) consumer.release_queries();
+    if (frees_queries_early(C) && tile == 0) consumer.release_queries();
     consumer.mask(work, tile);
     const bool begins_part = consumer.begins_part(tile);
     if (begins_part) consumer.end_rows(work);
     consumer.weigh(keep);
+    consumer.share_weights(keep);
     // The compiler leaves the exponentials in front of this loop, and so in front of the wait for
     // P V, which they would not cover else.
-    if (tile > 0) consumer.wait_for_keys();
+    if (!values_are_keys(C) && tile > 0) consumer.wait_for_keys();
     consumer.land_out();
+    if (values_are_keys(C) && tile > 0) consumer.wait_for_keys();  // in place of those values
     if (begins_part)
       consumer.end_values(work);
     else

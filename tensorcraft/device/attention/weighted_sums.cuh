@@ -11,7 +11,8 @@ namespace tensorcraft::kernel::attention_tiles {
 template <class T, Config C>
 struct WeightedSums {
   static constexpr float kLog2OfLargest = 0.f;  // of a weight, as far as its row has one
-  WarpgroupSums<kGroupRows, dim_of_values(C)> sums;
+  static constexpr int dim = values_of_consumer(C);
+  WarpgroupSums<kGroupRows, dim> sums;
   uint32_t weights[C.block_n / 16][1][4];
 
   TC_DEVICE void clear() { sums.clear(); }
@@ -30,6 +31,13 @@ struct WeightedSums {
   TC_DEVICE void multiply(const Tile& values, bool adds) {
     sums.template add_registers<T, false>(weights, values, adds);
   }
+  // The same with weights in shared memory and the last `dim` columns of values of C.
+  template <class Weights, class Tile>
+  TC_DEVICE void multiply(const Weights& in_memory, const Tile& values, bool adds) {
+    constexpr int first = dim_of_values(C) - dim;
+    sums.template add_tiles<T, C.block_n, true, false>(in_memory, 0, values, adds,
+                                                       WgmmaTile<T, Tile, false>::offset(first, 0));
+  }
   // No product is under way then. `was_multiplied`: that of this tile was.
   template <class Tile>
   TC_DEVICE void land(const Tile&, bool /*was_multiplied*/) {
@@ -39,7 +47,7 @@ struct WeightedSums {
   // What was summed is to be multiplied by `keep`, for each of a thread's two rows.
   TC_DEVICE void rescale(const float (&keep)[2]) {
 #pragma unroll
-    for (int c = 0; c < dim_of_values(C) / 2; ++c) sums.at[0][0][c] *= keep[c / 2 % 2];
+    for (int c = 0; c < dim / 2; ++c) sums.at[0][0][c] *= keep[c / 2 % 2];
   }
   TC_DEVICE void set(int i, float x) { sums.at[0][0][i] = x; }
   TC_DEVICE const float* at(int i) const { return sums.at[0][0] + i; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The second step of split_wgmma folds the parts of a query of a head as its consumers do.
+// The second step of split_wgmma and latent folds the parts of a query of a head as their consumers
+// do.
 #include "tensorcraft/device/attention/row_fold.cuh"
 #include "tensorcraft/ops/paged_attention/combine.cuh"
 
@@ -10,10 +11,10 @@ namespace tensorcraft::kernel::paged_attention {
 struct WrittenParts {
   int first, last;  // last: behind them
 
-  TC_DEVICE WrittenParts(const Params& p, const Request& r, int row, int block_m) {
-    const int queries = block_m / p.group, begin = row / block_m * queries;
-    const int end = begin + queries < r.queries ? begin + queries : r.queries;
-    const int length = folded_part_keys(r.keys);
+  TC_DEVICE WrittenParts(const Request& r, int query, const FoldConfig& c) {
+    const int begin = query / c.queries * c.queries;
+    const int end = begin + c.queries < r.queries ? begin + c.queries : r.queries;
+    const int length = folded_part_keys(r.keys, are_long(c.values));
     const KeyRange seen{keys_of(r, begin).begin, keys_of(r, end - 1).end};
     first = seen.begin / length;
     last = seen.begin < seen.end ? div_ceil(seen.end, length) : first;
@@ -25,13 +26,14 @@ struct Fold {
   static constexpr int kAtOnce = 8;  // parts on their way
   template <class T, FoldConfig C>
   TC_DEVICE static void run(const Params& p) {
-    const int lane = int(threadIdx.x % 32), d = 4 * lane;
-    const int64_t row = int64_t(blockIdx.x) * (C.threads / 32) + threadIdx.x / 32;
-    const KeyParts parts = folded_parts(p);
+    const KeyParts parts = folded_parts(p, C.values);
+    const int64_t warp = int64_t(blockIdx.x) * (C.threads / 32) + threadIdx.x / 32;
+    const int64_t row = warp / parts.chunks();
+    const int d = int(warp % parts.chunks()) * kCombinedValues + 4 * int(threadIdx.x % 32);
     if (row >= parts.rows) return;
     const RowPlace at = place_of_row(p, row);
     const ResultRow<T> result = result_row<T>(p, row, at);
-    const WrittenParts written(p, at.request, at.i * p.group + at.h % p.group, C.block_m);
+    const WrittenParts written(at.request, at.i, C);
     const float scale = p.softcap > 0 ? 1.f : p.scale;
     const RowSum* const sums = parts.sum_of(row, 0);
     const float* const from = parts.values_of(row, 0) + (d < parts.values ? d : 0);

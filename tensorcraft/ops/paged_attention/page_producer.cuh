@@ -88,6 +88,7 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
     if (kParts == 1 || part == 0) load<false>(this->keys, tile);
   }
   TC_DEVICE void load_values(const Work&, int tile) {
+    if constexpr (attention_tiles::values_are_keys(kOfTiles)) return;
     if (kParts == 1 || part == 1) load<true>(this->values, tile);
   }
 
@@ -127,7 +128,7 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
       Ring& ring = this->ring;
       const int stage = cursor.stage;
       if constexpr (kValues) {
-        copy(ring.v[stage], map, tile, tile == 0 ? block_of_keys : block_of_values,
+        copy(ring.values_of(stage), map, tile, tile == 0 ? block_of_keys : block_of_values,
              &ring.values.empty[stage], cursor.parity, &ring.values.full[stage]);
       } else {
         copy(ring.k[stage], map, tile, block, &ring.keys.empty[stage], cursor.parity,
@@ -200,7 +201,8 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
     ptx::mbarrier_wait_parity(&codes.full[own()][slot], converted++ / 2 % 2);
     ptx::mbarrier_wait_parity(is_values ? &ring.values.empty[stage] : &ring.keys.empty[stage],
                               goal & 1);
-    auto* to = reinterpret_cast<unsigned char*>(is_values ? ring.v[stage].at : ring.k[stage].at);
+    auto* to =
+        reinterpret_cast<unsigned char*>(is_values ? ring.values_of(stage).at : ring.k[stage].at);
     constexpr int chunks = C.head_dim / kVectorSize<T>;
 #pragma unroll kAtOnce
     for (int i = thread; i < C.block_n * chunks; i += threads) {

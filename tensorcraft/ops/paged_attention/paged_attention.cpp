@@ -24,11 +24,13 @@ constexpr ConfigField kFields[] = {
     {"has_key_scales"}, {"padded"},   {"has_tree"},  {"block_m"},     {"block_n"}, {"takes_turns"},
     {"out_tile"},       {"scaled"},   {"packed"},    {"box_rows"},    {"parts"}};
 constexpr ConfigField kCombineFields[] = {{"threads"}, {"row_warps"}};
-constexpr ConfigField kFoldFields[] = {{"threads"}, {"block_m"}};
+constexpr ConfigField kFoldFields[] = {{"threads"}, {"queries"}, {"values"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {q.params,
-          {.element_bytes = int(dtype_bytes(q.dtype)), .code_bytes = int(dtype_bytes(q.code))},
+          {.element_bytes = int(dtype_bytes(q.dtype)),
+           .code_bytes = int(dtype_bytes(q.code)),
+           .is_latent = q.is_latent},
           {q.dtype, q.code}};
 }
 
@@ -48,10 +50,12 @@ op::Step second_step(op::Plan& plan, const jit::Rung& rung, const Problem& q, co
 
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
   const Params& p = q.params;
-  if (rung == "persistent" || rung == "split_wgmma") {
+  if (rung == "persistent" || rung == "split_wgmma" || rung == "latent") {
     const Config config = add_page_maps(plan, q, device);
     if (config.parts == attention_tiles::kWritten)
-      plan.add(second_step(plan, kFold, q, fold_start(p, config), folded_parts(p)), p);
+      plan.add(
+          second_step(plan, kFold, q, fold_start(p, config), folded_parts(p, values_of(config))),
+          p);
   } else if (rung == "split_kv" && parts_of(p) > 1) {  // a single part is the result
     plan.first().workspace_at = offsetof(Params, parts);
     plan.add(second_step(plan, kCombine, q, combine_start(p), key_parts(p)));
@@ -318,7 +322,8 @@ Problem check(const op::Call<Options>& call) {
            .scale = o.scale.value_or(1.0f / std::sqrt(float(s.head_dim))),
            .softcap = o.softcap.value_or(0.0f)},
           q.dtype(),
-          k_cache.dtype()};
+          k_cache.dtype(),
+          !o.v_cache};
 }
 
 // Lengths live on the device: the cost counts every key that a table has room for.
@@ -326,7 +331,7 @@ op::Cost cost(const Problem& q) {
   const Params& p = q.params;
   const double keys = double(p.batch) * p.table_size * p.block_size;
   const double key_heads = double(p.heads) / p.group, rows = double(p.tokens) * p.heads;
-  const int values = p.v.data == p.k.data ? 0 : p.v_dim;
+  const int values = q.is_latent ? 0 : p.v_dim;
   const double per_request = p.batch ? double(p.tokens) / p.batch : 0;
   return {.bytes = keys * key_heads * (p.head_dim + values) * double(dtype_bytes(q.code)) +
                    rows * (p.head_dim + p.v_dim) * double(dtype_bytes(q.dtype)) +

@@ -65,16 +65,17 @@ struct Config {
   int scaled = 0;
   int packed = 0;
   int box_rows = 0;  // keys of a copy, all of one block of the cache
-  int parts = 0;     // split_wgmma: attention_tiles::kWritten or kFolded
+  int parts = 0;     // split_wgmma, latent: attention_tiles::kWritten or kFolded
 };
 
 // The second step of split_kv.
 using CombineConfig = tensorcraft::CombineConfig;
 
-// The second step of split_wgmma: a warp a row.
+// The second step of split_wgmma and latent: a warp for kCombinedValues values of a row.
 struct FoldConfig {
   int threads = 128;
-  int block_m = 0;  // rows of a tile of the first step
+  int queries = 0;  // of a tile of the first step
+  int values = 0;   // of a part
 };
 
 // split_kv: what its parts give, as many as a table has room for.
@@ -85,13 +86,15 @@ TC_HOST_DEVICE KeyParts key_parts(const Params& p) {
   return {p.parts, p.tokens * p.heads, parts_of(p), p.v_dim, p.part_run};
 }
 
-// split_wgmma writes rows of a tile.
-TC_HOST_DEVICE int folded_dim(const Params& p) {
-  return p.head_dim > 64 || p.v_dim > 64 ? 128 : 64;
+// split_wgmma and latent write rows of a tile, which have `values`.
+TC_HOST_DEVICE constexpr bool are_long(int values) { return values > attention_tiles::kMostValues; }
+TC_HOST_DEVICE KeyParts folded_parts(const Params& p, int values) {
+  const int parts = most_folded_parts(int64_t(p.block_size) * p.table_size, are_long(values));
+  return {p.parts, p.tokens * p.heads, parts, values, 1};
 }
-TC_HOST_DEVICE KeyParts folded_parts(const Params& p) {
-  const int parts = most_folded_parts(int64_t(p.block_size) * p.table_size);
-  return {p.parts, p.tokens * p.heads, parts, folded_dim(p), 1};
+
+TC_HOST_DEVICE constexpr int values_of(const Config& c) {
+  return c.value_dim ? c.value_dim : c.head_dim;
 }
 
 // Queries of one request.
@@ -125,6 +128,9 @@ struct HopperParams {
 };
 
 // The tiles of a Config, as attention has them; `by_row`: of queries of bfloat16 beside codes.
+TC_HOST_DEVICE constexpr int consumers_of(const Config& c) {
+  return c.block_m / kGroupRows * (are_long(c.value_dim) ? 2 : 1);
+}
 TC_HOST_DEVICE constexpr attention_tiles::Config tile_config(const Config& c, bool by_row = false) {
   return {.head_dim = c.head_dim,
           .block_m = c.block_m,
@@ -133,7 +139,7 @@ TC_HOST_DEVICE constexpr attention_tiles::Config tile_config(const Config& c, bo
           .options = c.has_softcap ? attention_tiles::kSoftcap : attention_tiles::kRanges,
           .value_dim = c.value_dim,
           .stages = c.stages,
-          .consumers = c.block_m / kGroupRows,
+          .consumers = consumers_of(c),
           .takes_turns = c.takes_turns,
           .out_tile = c.out_tile,
           .scaled = by_row ? attention_tiles::kByRow : c.scaled,
@@ -144,7 +150,7 @@ TC_HOST_DEVICE constexpr attention_tiles::Config tile_config(const Config& c, bo
 
 // The warpgroups of persistent that copy: one, or of codes one for keys and one for values.
 TC_HOST_DEVICE constexpr int producers_of(const Config& c) {
-  return c.threads / kWarpgroup - c.block_m / kGroupRows;
+  return c.threads / kWarpgroup - consumers_of(c);
 }
 // Bytes of dynamic shared memory of persistent: the ring, the parts that are folded, and if the
 // cache has codes of 8 bits two tiles of them for each of those warpgroups, a barrier for each tile
@@ -154,8 +160,9 @@ TC_HOST_DEVICE constexpr int staged_bytes(const Config& c) {
       producers_of(c) * (2 * (c.block_n * c.head_dim + 8) + attention_tiles::kWorkBytes), 1024);
 }
 TC_HOST_DEVICE constexpr int persistent_shared_bytes(const Config& c, int code_bytes) {
-  return attention_tiles::ring_shared_bytes(tile_config(c)) +
-         attention_tiles::folded_bytes(tile_config(c)) + (code_bytes == 1 ? staged_bytes(c) : 0);
+  const int folded = are_long(c.value_dim) ? 0 : attention_tiles::folded_bytes(tile_config(c));
+  return attention_tiles::ring_shared_bytes(tile_config(c)) + folded +
+         (code_bytes == 1 ? staged_bytes(c) : 0);
 }
 
 }  // namespace tensorcraft::kernel::paged_attention

@@ -17,6 +17,7 @@ using Start = op::Start<Config>;
 // What the call says besides Params.
 struct Given {
   int element_bytes, code_bytes;
+  bool is_latent;  // values are the first elements of keys
 };
 
 inline constexpr int kThreads = 128;
@@ -174,29 +175,53 @@ inline std::string_view box_refusal(const Params& p, const attention_tiles::Para
   return "";
 }
 
-// How split_wgmma is divided into works.
+// Tiles of the rungs that fold parts: rows of `packed` heads, and the elements of their values.
+struct FoldedTile {
+  int rows, packed, values;
+};
+inline FoldedTile split_wgmma_tile(const Params& p) {
+  return {p.group * p.queries > kGroupRows ? 2 * kGroupRows : kGroupRows, p.group,
+          p.head_dim > 64 || p.v_dim > 64 ? 128 : 64};
+}
+inline FoldedTile latent_tile(const Params& p) {
+  return {kGroupRows, packed_heads(p), kMaxValueDim};
+}
+
+// How such a rung is divided into works.
 struct WgmmaSplit {
-  int block_m;     // rows of a tile
   bool is_whole;   // a work has all parts of its keys: few multiprocessors are idle then
   int run;         // KeyParts::run
   int64_t blocks;  // works
 };
 // A block takes a fourth of the time of a part for all that it does once.
-inline WgmmaSplit wgmma_split(const Params& p, const op::Gpu& gpu) {
-  const int rows = p.group * p.queries, m = rows > kGroupRows ? 2 * kGroupRows : kGroupRows;
-  const int64_t tiles = int64_t(p.batch) * (p.heads / p.group) * div_ceil(rows, m);
-  const int parts = folded_parts(p).parts;
+inline WgmmaSplit wgmma_split(const Params& p, const FoldedTile& tile, const op::Gpu& gpu) {
+  const int64_t tiles =
+      int64_t(p.batch) * (p.heads / tile.packed) * div_ceil(p.queries, tile.rows / tile.packed);
+  const int parts = folded_parts(p, tile.values).parts;
   const int64_t slots = std::max(gpu.num_sms, 1);
-  if (parts == 1 || 4 * tiles >= 3 * round_up(tiles, slots)) return {m, true, 1, tiles};
+  if (parts == 1 || 4 * tiles >= 3 * round_up(tiles, slots)) return {true, 1, tiles};
   const auto works = [&](int run) { return tiles * div_ceil(parts, run); };
   const auto time = [&](int run) { return div_ceil(works(run), slots) * (4 * run + 1); };
   int best = 1;
   for (int run = 2; run <= parts; ++run)
     if (time(run) < time(best)) best = run;
-  return {m, false, best, works(best)};
+  return {false, best, works(best)};
 }
-inline void set_wgmma_run(Params& p, const Given&, const op::Gpu& gpu) {
-  p.part_run = wgmma_split(p, gpu).run;
+template <FoldedTile tile_of(const Params&)>
+void set_wgmma_run(Params& p, const Given&, const op::Gpu& gpu) {
+  p.part_run = wgmma_split(p, tile_of(p), gpu).run;
+}
+// Tiles of queries, all keys of each.
+inline int64_t works_of(const Params& p, const attention_tiles::Params& a, const Config& config) {
+  const int queries = attention_tiles::queries_of(tile_config(config));
+  return int64_t(a.batch) * (p.heads / config.packed) * attention_tiles::query_tiles(a, queries);
+}
+inline Choice start_works(const Config& config, int code_bytes, int64_t works, const op::Gpu& gpu) {
+  if (works > op::kMaxBlocks)
+    return op::refuse("more than 2^31 - 1 tiles of queries or runs of parts");
+  return Start{.config = config,
+               .blocks = gpu.num_sms > 0 ? std::min<int64_t>(works, gpu.num_sms) : works,
+               .shared_bytes = persistent_shared_bytes(config, code_bytes)};
 }
 
 inline Choice split_wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -209,8 +234,9 @@ inline Choice split_wgmma(const Params& p, const Given& given, const op::Gpu& gp
     return op::refuse("64 rows must be a multiple of the heads that share keys");
   if (p.head_dim > 128 || p.v_dim > 128)
     return op::refuse("head_dim, also that of values, must be at most 128");
-  const WgmmaSplit split = wgmma_split(p, gpu);
-  const int m = split.block_m, dim = folded_dim(p);
+  const FoldedTile tile = split_wgmma_tile(p);
+  const WgmmaSplit split = wgmma_split(p, tile, gpu);
+  const int m = tile.rows, dim = tile.values;
   const bool is_large = m * dim > 64 * 128;  // folded parts have the memory of the output
   const Config config{
       .threads = m * 2 + kWarpgroup,
@@ -225,13 +251,35 @@ inline Choice split_wgmma(const Params& p, const Given& given, const op::Gpu& gp
       .packed = p.group,
       .box_rows = std::gcd(p.block_size, 128),
       .parts = split.is_whole ? attention_tiles::kFolded : attention_tiles::kWritten};
-  if (split.blocks > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 runs of parts");
-  const Start start{
-      .config = config,
-      .blocks = gpu.num_sms > 0 ? std::min<int64_t>(split.blocks, gpu.num_sms) : split.blocks,
-      .shared_bytes = persistent_shared_bytes(config, 2)};
-  if (p.group * p.queries > kTileRows) return start;
-  return {start, "16 rows or fewer of a head of keys cost split_kv no more than their bytes"};
+  Choice choice = start_works(config, 2, split.blocks, gpu);
+  if (p.group * p.queries <= kTileRows)
+    choice.preference = "16 rows or fewer of a head of keys cost split_kv no more than their bytes";
+  return choice;
+}
+
+inline Choice latent(const Params& p, const Given& given, const op::Gpu& gpu) {
+  if (!given.is_latent || !are_long(p.v_dim))
+    return op::refuse("is for latent attention, values of more than 256 elements");
+  const attention_tiles::Params a = as_attention(p);
+  if (const auto why = box_refusal(p, a, given, gpu); !why.empty()) return op::refuse(why);
+  if (given.code_bytes == 1 || p.k.scale)
+    return op::refuse("takes caches of 16 bits without scales");
+  const FoldedTile tile = latent_tile(p);
+  Config config{.threads = 3 * kWarpgroup,
+                .head_dim = kMaxHeadDim,
+                .value_dim = tile.values,
+                .has_softcap = p.softcap > 0,
+                .stages = 2,
+                .has_tree = p.tree.data != nullptr,
+                .block_m = tile.rows,
+                .block_n = 64,
+                .packed = tile.packed,
+                .box_rows = std::gcd(p.block_size, 64)};
+  if (p.starts || p.queries > kMaxSplitQueries)
+    return start_works(config, 2, works_of(p, a, config), gpu);
+  const WgmmaSplit split = wgmma_split(p, tile, gpu);
+  config.parts = split.is_whole ? attention_tiles::kFolded : attention_tiles::kWritten;
+  return start_works(config, 2, split.blocks, gpu);
 }
 
 inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu) {
@@ -260,16 +308,9 @@ inline Choice persistent(const Params& p, const Given& given, const op::Gpu& gpu
                       .scaled = p.k.scale || p.v.scale,
                       .packed = packed,
                       .box_rows = std::gcd(p.block_size, tile->n)};
-  const int64_t works =
-      int64_t(a.batch) * (p.heads / packed) *
-      attention_tiles::query_tiles(a, attention_tiles::queries_of(tile_config(config)));
-  if (works > op::kMaxBlocks) return op::refuse("more than 2^31 - 1 tiles of queries");
   if (given.code_bytes == 1 && tile->value_dim)
     return op::refuse("the head_dim of codes must be that of their values");
-  const int shared_bytes = persistent_shared_bytes(config, given.code_bytes);
-  return Start{.config = config,
-               .blocks = gpu.num_sms > 0 ? std::min<int64_t>(works, gpu.num_sms) : works,
-               .shared_bytes = shared_bytes};
+  return start_works(config, given.code_bytes, works_of(p, a, config), gpu);
 }
 
 inline op::Start<CombineConfig> combine_start(const Params& p) {
@@ -281,18 +322,26 @@ inline op::Start<CombineConfig> combine_start(const Params& p) {
 }
 
 inline op::Start<FoldConfig> fold_start(const Params& p, const Config& of_parts) {
-  const FoldConfig config{.block_m = of_parts.block_m};
+  const FoldConfig config{.queries = of_parts.block_m / of_parts.packed,
+                          .values = values_of(of_parts)};
+  const KeyParts parts = folded_parts(p, config.values);
   return {.config = config,
-          .blocks = div_ceil(p.tokens * p.heads, int64_t(config.threads / 32)),
+          .blocks = div_ceil(parts.rows * parts.chunks(), int64_t(config.threads / 32)),
           .min_blocks = 4};
 }
 
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "latent",
+     .file = "05_latent.cuh",
+     .idea =
+         "values are the first elements of keys: one tile is both, two consumers divide columns",
+     .choose = latent,
+     .adapt = set_wgmma_run<latent_tile>},
     {.name = "split_wgmma",
      .file = "04_split_wgmma.cuh",
      .idea = "parts of the keys on wgmma, folded beside the ring or by a second step",
      .choose = split_wgmma,
-     .adapt = set_wgmma_run},
+     .adapt = set_wgmma_run<split_wgmma_tile>},
     {.name = "split_kv",
      .file = "02_split_kv.cuh",
      .idea = "parts of the keys for as many blocks, combined in their order",

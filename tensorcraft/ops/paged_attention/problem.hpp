@@ -11,6 +11,7 @@ namespace tensorcraft::kernel::paged_attention {
 struct Problem {
   Params params;
   DType dtype, code;
+  bool is_latent;  // there is no v_cache
 };
 
 // Host variants. Fail with kind index before they write if a block that a query sees is no block of
