@@ -5,8 +5,8 @@
 
 namespace tensorcraft::kernel::attention_tiles {
 
-// The warpgroup beside a Consumer if values are keys: it multiplies the weights that the Consumer
-// shares by the last columns of the values.
+// One of the two warpgroups beside a Consumer if values are keys: it multiplies the weights that
+// the Consumer shares by half of the columns of the values.
 template <class T, Config C>
 struct ColumnConsumer : ConsumerRows<T, C> {
   using Rows = ConsumerRows<T, C>;
@@ -36,7 +36,8 @@ struct ColumnConsumer : ConsumerRows<T, C> {
       }
     }
     if (adds) out.rescale(of_rows(ring.v.keep[stage]).at);
-    out.multiply(ring.v.weights_of(ring.k, stage), ring.values_of(stage), adds);
+    out.multiply(ring.v.weights_of(ring.k, stage), ring.values_of(stage), this->first_column(),
+                 adds);
     out.land(ring.values_of(stage), true);
     release(&ring.keys.empty[stage]);
     tiles.advance();
@@ -45,7 +46,7 @@ struct ColumnConsumer : ConsumerRows<T, C> {
     if constexpr (C.parts == kWritten) this->store_values(w, parts.part--, out);
     if constexpr (C.parts == kFolded) {
       take_factors(0);
-      parts.add_sums(out.at(0));
+      parts.add_sums(out);
     }
   }
   TC_DEVICE void finish(const Work<C>& w) {
@@ -53,7 +54,7 @@ struct ColumnConsumer : ConsumerRows<T, C> {
     if constexpr (C.parts == kFolded) {
       if (w.tiles > 0) {
         take_factors(1);
-        parts.add_sums(out.at(0), [&](int c, float x) { out.set(c, x); });
+        parts.add_sums(out, [&](int c, float x) { out.set(c, x); });
       }
     }
     this->store_rows(w, out, of_rows(ring.v.inverse).at);

@@ -11,7 +11,7 @@
 namespace tensorcraft::kernel::attention_tiles {
 
 // A warpgroup that multiplies: 64 rows of a block, queries of a head or of packed ones. If values
-// are keys it has the scores of the block's rows, and shares the weights with a ColumnConsumer.
+// are keys it makes the weights of the block's rows, which ColumnConsumers multiply by values.
 template <class T, Config C>
 struct Consumer : ConsumerRows<T, C> {
   using Rows = ConsumerRows<T, C>;
@@ -45,10 +45,6 @@ struct Consumer : ConsumerRows<T, C> {
       if (number != kNoWork) convert_queries();
     return number;
   }
-  // Before the first product of some work, whose first tile of keys has come.
-  TC_DEVICE void prepare(const Work<C>& w) const {
-    if constexpr (values_are_keys(C)) clear_hidden(w);
-  }
   // The next tile of keys has come.
   TC_DEVICE void wait_for_keys() const {
     ptx::mbarrier_wait_parity(&ring.keys.full[keys.stage], keys.parity & 1);
@@ -62,20 +58,19 @@ struct Consumer : ConsumerRows<T, C> {
   template <int kPending>
   TC_DEVICE void land_scores() {
     score.template land<kPending>();
-    if constexpr (!values_are_keys(C)) release(&ring.keys.empty[keys.stage]);
+    release(&ring.keys.empty[keys.stage]);
     keys.advance();
   }
   // Starts out += weights V of the next tile of values; if it does not add, out = weights V.
   TC_DEVICE void multiply_values(bool adds = true) {
-    if constexpr (!values_are_keys(C))
-      ptx::mbarrier_wait_parity(&ring.values.full[values.stage], values.parity);
+    ptx::mbarrier_wait_parity(&ring.values.full[values.stage], values.parity);
     out.multiply(ring.values_of(values.stage), adds);
   }
   // No product is under way then. `was_multiplied`: one was.
   TC_DEVICE void land_out(bool was_multiplied = true) {
     out.land(ring.values_of(values.stage), was_multiplied);
     if (!was_multiplied) return;
-    release(values_are_keys(C) ? &ring.keys.empty[values.stage] : &ring.values.empty[values.stage]);
+    release(&ring.values.empty[values.stage]);
     values.advance();
   }
   // Before the first tile of values of some work.
@@ -89,7 +84,7 @@ struct Consumer : ConsumerRows<T, C> {
       factor[0] = scale > 0 ? p.scale * kLog2E * scale : kNan;
     } else {
       if constexpr (C.scaled && C.options < kSoftcap) take_scale(score_scale(w));
-      if constexpr (!values_are_keys(C)) clear_hidden(w);
+      clear_hidden(w);
     }
   }
 
@@ -146,7 +141,7 @@ struct Consumer : ConsumerRows<T, C> {
     }
   }
   TC_DEVICE void rescale(const float (&keep)[2]) { out.rescale(keep); }
-  // If values are keys: the other consumer gets the weights of the tile that was weighed last.
+  // If values are keys: the other consumers get the weights of the tile that was weighed last.
   TC_DEVICE void share_weights(const float (&keep)[2]) const {
     if constexpr (values_are_keys(C)) {
       const int stage = (keys.stage ? keys.stage : C.stages) - 1;
@@ -190,19 +185,20 @@ struct Consumer : ConsumerRows<T, C> {
   }
   TC_DEVICE void end_values(const Work<C>& w) {
     if constexpr (C.parts == kWritten) this->store_values(w, parts.part--, out);
-    if constexpr (C.parts == kFolded) parts.add_sums(out.at(0));
+    if constexpr (C.parts == kFolded) parts.add_sums(out);
   }
   // After the last tile.
   TC_DEVICE void end_parts(const Work<C>& w) {
     end_rows(w, true);
     if constexpr (C.parts == kFolded) {
-      parts.add_sums(out.at(0), [&](int c, float x) { out.set(c, x); });
+      if constexpr (!values_are_keys(C))
+        parts.add_sums(out, [&](int c, float x) { out.set(c, x); });
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         top[half] = parts.rows[half].top;
         sum[half] = threadIdx.x % 4 == 0 ? parts.rows[half].sum : 0.f;
       }
-    } else {
+    } else if constexpr (!values_are_keys(C)) {
       end_values(w);
     }
   }
@@ -228,8 +224,9 @@ struct Consumer : ConsumerRows<T, C> {
     if constexpr (values_are_keys(C)) {
       share(ring.v.inverse, inverse);
       release(&ring.v.inverse_full);
+    } else {
+      this->store_rows(w, out, inverse);
     }
-    this->store_rows(w, out, inverse);
   }
 
  private:
@@ -286,7 +283,8 @@ struct Consumer : ConsumerRows<T, C> {
     if (w.first_key + w.keys == p.seq_k) return;  // the copy engine writes 0 behind seq_k
     if constexpr (!values_are_keys(C))
       ptx::mbarrier_wait_parity(&ring.values.full[values.stage], values.parity);
-    auto* bytes = reinterpret_cast<unsigned char*>(&ring.values_of(values.stage));
+    auto* bytes = reinterpret_cast<unsigned char*>(
+        &ring.values_of(values_are_keys(C) ? keys.stage : values.stage));
     for (int i = threadIdx.x; i < (C.block_n - from) * chunks; i += kThreads)
       *reinterpret_cast<Vec4<uint32_t>*>(
           bytes + Ring<T, C>::Values::place(from + i / chunks, i % chunks)) = {};

@@ -11,7 +11,7 @@
 namespace tensorcraft::kernel::attention_tiles {
 
 // The 64 rows of a consumer: queries of a head or of packed ones, and how their results leave. If
-// values are keys all consumers have the same rows, and other columns of values.
+// values are keys all consumers have the same rows, and those from number 1 on other columns.
 template <class T, Config C>
 struct ConsumerRows {
   Ring<T, C>& ring;
@@ -21,7 +21,7 @@ struct ConsumerRows {
   static_assert(kGroupRows % packed_heads(C) == 0);
   static constexpr int kPacked = packed_heads(C), kColumns = values_of_consumer(C);
   TC_DEVICE int first_row() const { return values_are_keys(C) ? 0 : group * kGroupRows; }
-  TC_DEVICE int first_column() const { return values_are_keys(C) ? group * kColumns : 0; }
+  TC_DEVICE int first_column() const { return values_are_keys(C) ? (group - 1) * kColumns : 0; }
   // The query of the tile and the head that a row has.
   TC_DEVICE static int query_of(int row) { return row / kPacked; }
   TC_DEVICE static int head_of(const Work<C>& w, int row) { return w.head + row % kPacked; }

@@ -109,7 +109,7 @@ TC_HOST_DEVICE constexpr int dim_of_values(const Config& c) {
   return c.value_dim ? c.value_dim : c.head_dim;
 }
 // Values so long that two consumers divide their columns are the first elements of keys: a tile of
-// the ring is both. The first consumer has the scores of all rows (column_consumer.cuh).
+// the ring is both. A consumer in front of the two makes the weights (column_consumer.cuh).
 inline constexpr int kMostValues = 256;
 TC_HOST_DEVICE constexpr bool values_are_keys(const Config& c) {
   return dim_of_values(c) > kMostValues;

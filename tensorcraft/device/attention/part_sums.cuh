@@ -35,7 +35,8 @@ struct PartSums<C, kWritten> : PartWalk<C> {};
 // workspace.
 template <Config C>
 struct PartSums<C, kFolded> : PartWalk<C> {
-  static constexpr int kSums = values_of_consumer(C) / 2, kThreads = C.consumers * kWarpgroup;
+  static constexpr int kSums = values_of_consumer(C) / 2;
+  static constexpr int kThreads = (values_are_keys(C) ? 2 : C.consumers) * kWarpgroup;
   RowFold rows[2];
   RowFold::Factors factors[2];
   float* sums;    // of this thread: neighbours are kThreads apart
@@ -46,7 +47,7 @@ struct PartSums<C, kFolded> : PartWalk<C> {
     static_assert(kSums * kThreads * sizeof(float) == folded_bytes(C));
     PartWalk<C>::begin(ring, p, w);
     if constexpr (values_are_keys(C))
-      sums = p.parts + blockIdx.x * int64_t(kSums * kThreads) + threadIdx.x;
+      sums = p.parts + blockIdx.x * int64_t(kSums * kThreads) + threadIdx.x - kWarpgroup;
     else
       sums = reinterpret_cast<float*>(&ring + 1) + threadIdx.x;
     rows[0] = rows[1] = {};
@@ -56,16 +57,22 @@ struct PartSums<C, kFolded> : PartWalk<C> {
     factors[half] = rows[half].add(part, factor);
   }
   // take(c, x): sum c is x now.
-  template <class Take>
-  TC_DEVICE void add_sums(const float* part, const Take& take) {
+  template <class Sums, class Take>
+  TC_DEVICE void add_sums(const Sums& part, const Take& take) {
+    constexpr int kAtOnce = 16;  // loads that start together, before the stores of others
 #pragma unroll
-    for (int c = 0; c < kSums; ++c) {
-      const float kept = is_first ? 0.f : sums[c * kThreads];
-      take(c, RowFold::value(kept, part[c], factors[c / 2 % 2]));
+    for (int from = 0; from < kSums; from += kAtOnce) {
+      float kept[kAtOnce];
+#pragma unroll
+      for (int c = 0; c < kAtOnce; ++c) kept[c] = is_first ? 0.f : sums[(from + c) * kThreads];
+#pragma unroll
+      for (int c = 0; c < kAtOnce; ++c)
+        take(from + c, RowFold::value(kept[c], *part.at(from + c), factors[c / 2 % 2]));
     }
     is_first = false;
   }
-  TC_DEVICE void add_sums(const float* part) {
+  template <class Sums>
+  TC_DEVICE void add_sums(const Sums& part) {
     add_sums(part, [&](int c, float x) { sums[c * kThreads] = x; });
   }
 };

@@ -38,22 +38,40 @@ TC_DEVICE void produce(Producer& producer, const Work<C>& work) {
   }
   if (work.tiles > 0) producer.load_values(work, 0);
 }
+// If values are keys it makes weights alone.
+template <class T, Config C>
+TC_DEVICE void make_weights(Consumer<T, C>& consumer, const Work<C>& work) {
+  float keep[2];
+#pragma unroll 1
+  for (int tile = work.tiles - 1; tile >= 0; --tile) {
+    const bool is_first = tile == work.tiles - 1;
+    consumer.wait_for_keys();
+    if (is_first) consumer.open(work);
+    consumer.multiply_keys();
+    consumer.template land_scores<0>();
+    if (frees_queries_early(C) && tile == 0) consumer.release_queries();
+    consumer.mask(work, tile);
+    if (!is_first && consumer.begins_part(tile)) consumer.end_rows(work);
+    consumer.weigh(keep);
+    consumer.share_weights(keep);
+  }
+  consumer.end_parts(work);
+}
 template <class T, Config C>
 TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
   if (work.tiles == 0) {
     if constexpr (frees_queries_early(C)) consumer.release_queries();
     return;
   }
+  if constexpr (values_are_keys(C)) return make_weights(consumer, work);
   float keep[2];
   consumer.wait_for_keys();
-  consumer.prepare(work);
   consumer.multiply_keys();
   consumer.open(work);
   consumer.template land_scores<0>();
   if (frees_queries_early(C) && work.tiles == 1) consumer.release_queries();
   consumer.mask(work, work.tiles - 1);
   consumer.weigh(keep);
-  consumer.share_weights(keep);
   consumer.pack_weights();
   if (work.tiles > 1) consumer.wait_for_keys();
   bool adds = true;
@@ -69,12 +87,10 @@ TC_DEVICE void consume(Consumer<T, C>& consumer, const Work<C>& work) {
     const bool begins_part = consumer.begins_part(tile);
     if (begins_part) consumer.end_rows(work);
     consumer.weigh(keep);
-    consumer.share_weights(keep);
     // The compiler leaves the exponentials in front of this loop, and so in front of the wait for
     // P V, which they would not cover else.
-    if (!values_are_keys(C) && tile > 0) consumer.wait_for_keys();
+    if (tile > 0) consumer.wait_for_keys();
     consumer.land_out();
-    if (values_are_keys(C) && tile > 0) consumer.wait_for_keys();  // in place of those values
     if (begins_part)
       consumer.end_values(work);
     else

@@ -12,7 +12,7 @@ template <class T, Config C>
 struct WeightedSums {
   static constexpr float kLog2OfLargest = 0.f;  // of a weight, as far as its row has one
   static constexpr int dim = values_of_consumer(C);
-  WarpgroupSums<kGroupRows, dim> sums;
+  WarpgroupSums<kGroupRows, dim, float, values_are_keys(C) ? 128 : 256> sums;
   uint32_t weights[C.block_n / 16][1][4];
 
   TC_DEVICE void clear() { sums.clear(); }
@@ -31,10 +31,9 @@ struct WeightedSums {
   TC_DEVICE void multiply(const Tile& values, bool adds) {
     sums.template add_registers<T, false>(weights, values, adds);
   }
-  // The same with weights in shared memory and the last `dim` columns of values of C.
+  // The same with weights in shared memory and the columns from `first` on.
   template <class Weights, class Tile>
-  TC_DEVICE void multiply(const Weights& in_memory, const Tile& values, bool adds) {
-    constexpr int first = dim_of_values(C) - dim;
+  TC_DEVICE void multiply(const Weights& in_memory, const Tile& values, int first, bool adds) {
     sums.template add_tiles<T, C.block_n, true, false>(in_memory, 0, values, adds,
                                                        WgmmaTile<T, Tile, false>::offset(first, 0));
   }
@@ -47,10 +46,10 @@ struct WeightedSums {
   // What was summed is to be multiplied by `keep`, for each of a thread's two rows.
   TC_DEVICE void rescale(const float (&keep)[2]) {
 #pragma unroll
-    for (int c = 0; c < dim / 2; ++c) sums.at[0][0][c] *= keep[c / 2 % 2];
+    for (int c = 0; c < dim / 2; ++c) sums.of_first_rows(c) *= keep[c / 2 % 2];
   }
-  TC_DEVICE void set(int i, float x) { sums.at[0][0][i] = x; }
-  TC_DEVICE const float* at(int i) const { return sums.at[0][0] + i; }
+  TC_DEVICE void set(int i, float x) { sums.of_first_rows(i) = x; }
+  TC_DEVICE const float* at(int i) const { return &sums.of_first_rows(i); }
 
  private:
   TC_DEVICE void keep_weights() {

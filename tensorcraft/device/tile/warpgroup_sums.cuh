@@ -76,11 +76,11 @@ TC_DEVICE void load_spread_rows(uint32_t (&a)[4], const Tile& tile, int row, int
 }
 
 // The sums of kRows x kCols outputs in wgmma's layout (device/ptx/wgmma.cuh): for each 64 rows the
-// columns in one piece, or in two equal ones if one instruction cannot have them all. Sum: float,
-// or int32_t of integers.
-template <int kRows, int kCols, class Sum = float>
+// columns in one piece, or in two equal ones if they are more than kWidest, which is all that one
+// instruction can have, or less if threads have few registers. Sum: float, or int32_t of integers.
+template <int kRows, int kCols, class Sum = float, int kWidest = 256>
 struct WarpgroupSums {
-  static constexpr int pieces = kCols > 256 ? 2 : 1, width = kCols / pieces;
+  static constexpr int pieces = kCols > kWidest ? 2 : 1, width = kCols / pieces;
   static_assert(kRows % 64 == 0 && kCols % (8 * pieces) == 0);
   Sum at[kRows / 64][pieces][width / 2];
 
@@ -190,6 +190,11 @@ struct WarpgroupSums {
     x[0] = bit_cast<float>(element(i, n, half, 0));
     x[1] = bit_cast<float>(element(i, n, half, 1));
   }
+  // Number c of a thread's sums of the first 64 rows.
+  TC_DEVICE const Sum& of_first_rows(int c) const {
+    return at[0][c / (width / 2)][c % (width / 2)];
+  }
+  TC_DEVICE Sum& of_first_rows(int c) { return at[0][c / (width / 2)][c % (width / 2)]; }
   // One of the two.
   TC_DEVICE const Sum& element(int i, int n, int half, int e) const {
     return at[i][n * 8 / width][n % (width / 8) * 4 + half * 2 + e];

@@ -129,7 +129,7 @@ struct HopperParams {
 
 // The tiles of a Config, as attention has them; `by_row`: of queries of bfloat16 beside codes.
 TC_HOST_DEVICE constexpr int consumers_of(const Config& c) {
-  return c.block_m / kGroupRows * (are_long(c.value_dim) ? 2 : 1);
+  return c.block_m / kGroupRows * (are_long(c.value_dim) ? 3 : 1);
 }
 TC_HOST_DEVICE constexpr attention_tiles::Config tile_config(const Config& c, bool by_row = false) {
   return {.head_dim = c.head_dim,

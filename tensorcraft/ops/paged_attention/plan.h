@@ -265,7 +265,7 @@ inline Choice latent(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (given.code_bytes == 1 || p.k.scale)
     return op::refuse("takes caches of 16 bits without scales");
   const FoldedTile tile = latent_tile(p);
-  Config config{.threads = 3 * kWarpgroup,
+  Config config{.threads = 4 * kWarpgroup,
                 .head_dim = kMaxHeadDim,
                 .value_dim = tile.values,
                 .has_softcap = p.softcap > 0,
