@@ -19,11 +19,6 @@
 
 namespace tensorcraft::kernel::mqa_logits {
 
-// Does a query see one of the keys [begin, end), of which there is one at least?
-TC_DEVICE bool meets(const KeyRange& range, int begin, int end) {
-  return range.begin < end && begin < range.end && range.begin < range.end;
-}
-
 // Queries in shared memory: their heads in the order in which lanes read them, weights and ranges.
 struct Rows {
   const Vec4<uint32_t>* heads;

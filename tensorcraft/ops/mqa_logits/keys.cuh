@@ -13,6 +13,11 @@ TC_DEVICE KeyRange checked_keys_of(const Params& p, int64_t b, int64_t i) {
   return keys_of(p, b, i);
 }
 
+// Does a query see one of the keys [begin, end), of which there is one at least?
+TC_DEVICE bool meets(const KeyRange& range, int begin, int end) {
+  return range.begin < end && begin < range.end && range.begin < range.end;
+}
+
 // Whether k has the block that a table names; if not its key is not read.
 TC_DEVICE bool is_there(const Params& p, const KeyPlace& place) {
   return is_index(place.block, p.blocks, "mqa_logits", "an entry of block_tables");

@@ -4,6 +4,7 @@
 #include "tensorcraft/op/checks/check.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/registry.hpp"
+#include "tensorcraft/ops/mqa_logits/maps.hpp"
 #include "tensorcraft/ops/mqa_logits/plan.h"
 #include "tensorcraft/ops/mqa_logits/problem.hpp"
 
@@ -14,10 +15,15 @@ namespace {
 using Options = MqaLogitsOptions;
 constexpr std::string_view kName = "mqa_logits";
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
-constexpr ConfigField kFields[] = {{"threads"}, {"spans"}};
+constexpr ConfigField kFields[] = {{"threads"}, {"spans"},  {"head_dim"}, {"heads"},
+                                   {"queries"}, {"stages"}, {"padded"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {q.params, {int(dtype_bytes(q.dtype))}, {q.dtype}};
+}
+
+void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
+  if (rung == "wgmma") add_maps(plan, q.dtype, device);
 }
 
 const op::HostVariant<Problem> kHost[] = {
@@ -235,7 +241,7 @@ const op::Definition<Problem, Options> kDefinition{
     .check = check,
     .cost = cost,
     .sizes = sizes,
-    .ladder = op::make_ladder<rung_call, kRungs>(kName, kFields),
+    .ladder = op::make_ladder<rung_call, kRungs, complete>(kName, kFields),
     .host = kHost};
 
 }  // namespace

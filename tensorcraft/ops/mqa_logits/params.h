@@ -2,6 +2,8 @@
 #pragma once
 #include "tensorcraft/device/index.h"
 #include "tensorcraft/device/key_range.h"
+#include "tensorcraft/device/tensor_map.h"
+#include "tensorcraft/device/warpgroup.h"
 
 namespace tensorcraft::kernel::mqa_logits {
 
@@ -36,14 +38,26 @@ struct Params {
   int32_t batch, queries, heads;  // queries of a request
   int32_t head_dim, keys;         // keys: columns of out
   int32_t block_size;             // keys of a block
-  int32_t rows_of_block,
-      row_tiles;          // tensor_core: queries of a block of threads, such of a request
-  int32_t keys_of_block;  // tensor_core
+  // Above naive: queries of a block of threads, such of a request, keys of a block of threads.
+  int32_t rows_of_block, row_tiles, keys_of_block;
 };
 
 struct Config {
   int threads = 256;
   int spans = 0;  // tensor_core: head_dim in steps of 32, rounded up
+  // wgmma:
+  int head_dim = 0;  // rounded up to steps of 32 bytes
+  int heads = 0;     // of a query, with those that fill it up
+  int queries = 0;   // of a block
+  int stages = 0;    // of 64 keys
+  int padded = 0;    // a query has fewer than `heads`
+};
+
+// Run time of wgmma.
+struct WgmmaParams {
+  Params call;
+  TensorMap q_map, k_map;
+  int32_t box_rows;  // keys of a box of k_map, which all lie in one block
 };
 
 // tensor_core: the keys that a warp holds, so that they leave registers for the rest, and the
@@ -51,6 +65,17 @@ struct Config {
 TC_HOST_DEVICE constexpr int keys_of_warp(int spans) { return spans <= 4 ? 32 : 16; }
 TC_HOST_DEVICE constexpr int64_t words_of_query(int64_t heads, int spans) {
   return (heads + 7) / 8 * spans * 32;
+}
+
+// wgmma: warpgroups that multiply, 64 keys each; bytes of a line of a tile, which are whole boxes
+// of 128; and of shared memory, whose last 1024 hold all that is no tile.
+inline constexpr int kConsumers = 2;
+TC_HOST_DEVICE constexpr int line_bytes(int head_dim, int element_bytes) {
+  return (head_dim * element_bytes + 127) / 128 * 128;
+}
+TC_HOST_DEVICE constexpr int ring_bytes(const Config& c, int element_bytes) {
+  return line_bytes(c.head_dim, element_bytes) * (c.queries * c.heads + c.stages * kGroupRows) +
+         1024;
 }
 
 // Keys in use of request b: those that its table has room for at most.

@@ -24,6 +24,7 @@ inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
 inline constexpr int kMaxSpans = 8;
 inline constexpr int64_t kSharedBytes = 96 << 10;  // two blocks of a multiprocessor have room
 inline constexpr int kMaxRows = 8;                 // of a block
+inline constexpr int kMaxColumns = 128;            // wgmma: heads of a block's queries
 
 inline int spans_of(const Params& p) { return int(div_ceil(p.head_dim, 32)); }
 inline int64_t bytes_of_query(const Params& p) {
@@ -31,18 +32,26 @@ inline int64_t bytes_of_query(const Params& p) {
          int64_t(sizeof(KeyRange));
 }
 
-// As many queries for a block as shared memory has room for: so often a key is used. Keys are
-// divided as often as it takes for some blocks for each multiprocessor.
-inline void cut(Params& p, const Given&, const op::Gpu& gpu) {
+// A block has `rows` queries. Keys are divided, at multiples of `step`, as often as it takes for
+// some blocks for each multiprocessor.
+inline void cut_to(Params& p, int64_t rows, int64_t step, const op::Gpu& gpu) {
   constexpr int64_t kBlocksOfSm = 8;
-  const int64_t room = kSharedBytes / bytes_of_query(p), rows = std::max(p.queries, 1);
-  p.rows_of_block = int32_t(std::clamp(room, int64_t(1), std::min<int64_t>(kMaxRows, rows)));
-  p.row_tiles = int32_t(div_ceil(rows, p.rows_of_block));
-  const int64_t step = keys_of_warp(spans_of(p)) * Config().threads / 32,
-                steps = std::max(div_ceil(int64_t(p.keys), step), int64_t(1)),
+  p.rows_of_block = int32_t(rows);
+  p.row_tiles = int32_t(div_ceil(std::max<int64_t>(p.queries, 1), rows));
+  const int64_t steps = std::max(div_ceil(int64_t(p.keys), step), int64_t(1)),
                 row_tiles = std::max(int64_t(p.batch) * p.row_tiles, int64_t(1)),
                 slices = div_ceil(gpu.num_sms * kBlocksOfSm, row_tiles);
   p.keys_of_block = int32_t(step * div_ceil(steps, std::clamp(slices, int64_t(1), steps)));
+}
+inline int64_t num_blocks(const Params& p) {
+  return int64_t(p.batch) * p.row_tiles * div_ceil(int64_t(p.keys), int64_t(p.keys_of_block));
+}
+
+// As many queries for a block as shared memory has room for: so often a key is used.
+inline void cut(Params& p, const Given&, const op::Gpu& gpu) {
+  const int64_t room = kSharedBytes / bytes_of_query(p), rows = std::max(p.queries, 1);
+  cut_to(p, std::clamp(room, int64_t(1), std::min<int64_t>(kMaxRows, rows)),
+         keys_of_warp(spans_of(p)) * Config().threads / 32, gpu);
 }
 
 // 8 elements are one access.
@@ -66,15 +75,90 @@ inline Choice tensor_core(const Params& whole, const Given& given, const op::Gpu
   Params p = whole;
   cut(p, given, gpu);
   const int64_t shared_bytes = p.rows_of_block * bytes_of_query(p);
-  const int64_t blocks =
-      int64_t(p.batch) * p.row_tiles * div_ceil(int64_t(p.keys), int64_t(p.keys_of_block));
   return Start{.config = {.spans = spans_of(p)},
-               .blocks = blocks,
+               .blocks = num_blocks(p),
                .min_blocks = shared_bytes <= kSharedBytes ? 2 : 1,
                .shared_bytes = int(shared_bytes)};
 }
 
+// Heads of a query with those that fill it up, as wgmma has widths, and queries of a block: so many
+// that a product has up to 128 columns, and a power of two.
+inline int padded_heads(const Params& p) {
+  return p.heads <= 8 ? 8 : int(div_ceil(p.heads, 16)) * 16;
+}
+inline int queries_of_block(const Params& p) {
+  int queries = 1;
+  while (queries < std::min(p.queries, kMaxRows) && 2 * queries * padded_heads(p) <= kMaxColumns)
+    queries *= 2;
+  return queries;
+}
+inline void cut_columns(Params& p, const Given&, const op::Gpu& gpu) {
+  cut_to(p, queries_of_block(p), kConsumers * kGroupRows, gpu);
+}
+
+// Two blocks of a multiprocessor share its memory, unless fewer than kFewStages of keys are left
+// then.
+inline Start wgmma_start(const Params& p, const Given& given) {
+  constexpr int kMostStages = 8, kFewStages = 3;
+  constexpr int kHalf = 110 << 10, kAll = 224 << 10;
+  const int step = 32 / given.element_bytes;
+  Config c{.threads = kConsumers * kWarpgroup + 32,
+           .head_dim = int(div_ceil(p.head_dim, step)) * step,
+           .heads = padded_heads(p),
+           .queries = queries_of_block(p),
+           .padded = p.heads != padded_heads(p)};
+  const int stage = line_bytes(c.head_dim, given.element_bytes) * kGroupRows;
+  const auto stages_in = [&](int bytes) {
+    return std::clamp((bytes - ring_bytes(c, given.element_bytes)) / stage, 0, kMostStages);
+  };
+  const bool shares = stages_in(kHalf) >= kFewStages;
+  c.stages = stages_in(shares ? kHalf : kAll);
+  return {.config = c,
+          .blocks = num_blocks(p),
+          .min_blocks = shares ? 2 : 1,
+          .shared_bytes = ring_bytes(c, given.element_bytes)};
+}
+
+// Whether the copy engine takes a dimension of so many elements this stride; no two share memory.
+inline bool is_box_stride(int64_t size, int64_t stride, int element_bytes) {
+  constexpr int64_t kEnd = int64_t(1) << 40;
+  return size <= 1 ||
+         (stride > 0 && stride < kEnd / element_bytes && stride * element_bytes % 16 == 0);
+}
+
+inline Choice wgmma(const Params& whole, const Given& given, const op::Gpu& gpu) {
+  const QueryStrides& q = whole.q_strides;
+  const KeyStrides& k = whole.k_strides;
+  const int bytes = given.element_bytes;
+  if (gpu.architecture < 90) return op::refuse("needs sm_90");
+  if (gpu.architecture > 90) return op::refuse("wgmma exists on sm_90 alone");
+  if (bytes > 2) return op::refuse("needs float8_e4m3fn, float16 or bfloat16");
+  if (whole.heads == 0 || whole.heads > kMaxColumns || whole.head_dim == 0 ||
+      whole.head_dim > 32 * kMaxSpans)
+    return op::refuse("needs 1 to 128 heads and a head_dim of 1 to 256");
+  if (q.step != 1 || k.step != 1 || !op::is_vector_aligned(whole.q) ||
+      !op::is_vector_aligned(whole.k) || !is_box_stride(whole.heads, q.head, bytes) ||
+      !is_box_stride(whole.queries, q.row, bytes) || !is_box_stride(whole.batch, q.batch, bytes) ||
+      !is_box_stride(whole.block_size, k.row, bytes) ||
+      !is_box_stride(whole.blocks, k.block, bytes))
+    return op::refuse(
+        "rows of q and k must have stride 1 and begin at 16-byte boundaries, and share no memory");
+  if (whole.tables.data && whole.block_size % 8 != 0)
+    return op::refuse("block_size must be a multiple of 8");
+  if (whole.tables.data && (whole.blocks == 0 || whole.blocks > op::kMaxBlocks))
+    return op::refuse("needs 1 to 2^31 - 1 blocks of keys");
+  Params p = whole;
+  cut_columns(p, given, gpu);
+  return wgmma_start(p, given);
+}
+
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
+    {.name = "wgmma",
+     .file = "02_wgmma.cuh",
+     .idea = "the copy engine streams keys, 64 of them times all heads of some queries are one "
+             "product of a warpgroup",
+     .choose = wgmma,
+     .adapt = cut_columns},
     {.name = "tensor_core",
      .file = "01_tensor_core.cuh",
      .idea =
