@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/mqa_logits/mqa_logits.hpp"
 
+#include "tensorcraft/cuda/device.hpp"
 #include "tensorcraft/op/definition.hpp"
 #include "tensorcraft/ops/all.hpp"
 #include "tensorcraft/ops/elementwise/elementwise.hpp"
@@ -153,6 +154,28 @@ TEST(MqaLogits, HeadsThatFillUpAnInstructionAddNothing) {
   });
 }
 
+// Two queries of a block whose ranges lie apart: nothing between them is read, table included.
+TEST(MqaLogits, KeysBetweenTheRangesOfTwoQueriesAreNotRead) {
+  constexpr int kPage = 16, kTable = 24, kKeys = kPage * kTable;
+  std::vector<int32_t> table(kTable, -7);
+  table[0] = 1, table[kTable - 1] = 0, table[12] = 99;
+  std::vector<float> k(2 * kPage * 16, 1), expected(2 * kKeys, kNone);
+  std::fill_n(k.begin(), 8 * 16, NAN);  // the last block's first 8 keys
+  std::fill_n(expected.begin(), 10, 16.f);
+  std::fill_n(expected.end() - 8, 8, 16.f);
+  each_variant([&](Device d, std::string_view variant) {
+    const Tensor out = mqa_logits(halves(std::vector<float>(32, 1), {1, 2, 1, 16}, d),
+                                  halves(k, {2, kPage, 16}, d),
+                                  tensor_of<float>(DType::float32, {1, 1}, {1, 2, 1}, d),
+                                  {.k_start = integers({0, kKeys - 8}, {1, 2}, d),
+                                   .k_end = integers({10, kKeys}, {1, 2}, d),
+                                   .block_tables = integers(table, {1, kTable}, d),
+                                   .lengths = integers({kKeys}, {1}, d),
+                                   .variant = variant});
+    EXPECT_EQ(values(out), expected) << variant;
+  });
+}
+
 TEST(MqaLogits, ALengthBeyondTheTableIsAnErrorOfTheHost) {
   const Paged paged;
   each_variant([&](Device d, std::string_view variant) {
@@ -187,6 +210,54 @@ TEST(MqaLogits, ABlockThatKLacksIsAnErrorOfTheHost) {
               "k; entries behind the keys that queries see may hold anything"
             : "mqa_logits: an entry of block_tables is 7, expected [0, 7)");
   });
+}
+
+// Why wgmma does not take 2 queries of `heads` heads, or what takes them if it does.
+struct Asked {
+  int64_t heads = 64, dim = 128, page = 0;
+  DType dtype = DType::float8_e4m3fn;
+  std::string_view arch = "sm_90a";
+
+  std::string answer() const {
+    const auto at = [](int address, DType type, const Dims& shape) {
+      return TensorView(reinterpret_cast<void*>(uintptr_t(1) << address), type, shape);
+    };
+    const TensorView inputs[] = {at(46, dtype, {2, heads, dim}),
+                                 page ? at(47, dtype, {9, page, dim}) : at(47, dtype, {4096, dim}),
+                                 at(48, DType::float32, {2, heads})};
+    const TensorView outputs[] = {at(49, DType::float32, {2, page ? 8 * page : 4096})};
+    const auto& op = find_operator("mqa_logits");
+    std::vector<op::Value> options;
+    for (const auto& option : op.description().options) {
+      if (page && option.name == "block_tables")
+        options.emplace_back(at(50, DType::int32, {2, 8}));
+      else if (page && option.name == "lengths")
+        options.emplace_back(at(51, DType::int32, {2}));
+      else
+        options.emplace_back();
+    }
+    const auto e =
+        op.explain(outputs, {.inputs = inputs, .options = options}, device_info_of_arch(arch));
+    for (const auto& c : e.variants)
+      if (c.variant.name == "wgmma" && !c.accepted) return c.reason;
+    return std::string(e.variant);
+  }
+};
+
+TEST(MqaLogits, WgmmaSaysWhatItDoesNotTake) {
+  for (const DType dtype : {DType::float8_e4m3fn, DType::float16, DType::bfloat16})
+    for (const int64_t page : {0, 8, 64})
+      EXPECT_EQ((Asked{.page = page, .dtype = dtype}.answer()), "wgmma") << dtype << ' ' << page;
+  const std::string sizes = "needs 1 to 128 heads and a head_dim of 1 to 256";
+  EXPECT_EQ(Asked{.heads = 129}.answer(), sizes);
+  EXPECT_EQ(Asked{.dim = 272}.answer(), sizes);
+  EXPECT_EQ(
+      Asked{.dim = 40}.answer(),
+      "rows of q and k must have stride 1 and begin at 16-byte boundaries, and share no memory");
+  EXPECT_EQ(Asked{.page = 20}.answer(), "block_size must be a multiple of 8");
+  EXPECT_EQ(Asked{.dtype = DType::float32}.answer(), "needs float8_e4m3fn, float16 or bfloat16");
+  EXPECT_EQ(Asked{.arch = "sm_89"}.answer(), "needs sm_90");
+  EXPECT_EQ(Asked{.arch = "sm_100a"}.answer(), "wgmma exists on sm_90 alone");
 }
 
 TEST(MqaLogits, SaysWhatItTakes) {

@@ -23,7 +23,7 @@ def wanted(q: np.ndarray, k: np.ndarray, weights: np.ndarray, start: np.ndarray,
     return np.where((j >= start[:, None]) & (j < end[:, None]), logits, -np.inf)
 
 
-@pytest.mark.parametrize("variant", ["cpu", "reference", "naive", "tensor_core"])
+@pytest.mark.parametrize("variant", ["cpu", "reference", "naive", "tensor_core", "wgmma"])
 def test_agrees_with_numpy(device: str, variant: str) -> None:
     if (variant in ("cpu", "reference")) != (device == "cpu"):
         pytest.skip("the variant is of other devices")

@@ -164,12 +164,12 @@ struct KeyConsumer {
     Place place = place_at(first, hull.end), next = place_at(first + kStep, hull.end);
     float scale = scale_at(place);
     for (int own = first; own - own_row() < hull.end; own += kStep, cursor.advance(kConsumers)) {
-      // What the next tiles need comes during this one.
-      const float next_scale = scale_at(next);
-      const Place after = place_at(own + 2 * kStep, hull.end);
       ptx::mbarrier_wait_parity(&ring.keys.full[cursor.stage], cursor.parity);
       Sums sums;
       sums.template add_tiles<T, C.head_dim, true, true>(ring.k[cursor.stage], 0, ring.q, false);
+      // What the next tiles need comes while this one is multiplied.
+      const float next_scale = scale_at(next);
+      const Place after = place_at(own + 2 * kStep, hull.end);
       sums.land();
       if (lane == 0) ptx::mbarrier_arrive(&ring.keys.empty[cursor.stage]);
       float logits[kOwn];

@@ -81,14 +81,16 @@ inline Choice tensor_core(const Params& whole, const Given& given, const op::Gpu
                .shared_bytes = int(shared_bytes)};
 }
 
-// Heads of a query with those that fill it up, as wgmma has widths, and queries of a block: so many
-// that a product has up to 128 columns, and a power of two.
+// Heads of a query with those that fill it up, as wgmma has widths, and queries of a block: a power
+// of two, up to which a product has at most kMaxColumns columns. If heads are filled up, which
+// takes registers to know, a product of several queries has fewer.
 inline int padded_heads(const Params& p) {
   return p.heads <= 8 ? 8 : int(div_ceil(p.heads, 16)) * 16;
 }
 inline int queries_of_block(const Params& p) {
+  const int columns = p.heads == padded_heads(p) ? kMaxColumns : kMaxColumns * 3 / 4;
   int queries = 1;
-  while (queries < std::min(p.queries, kMaxRows) && 2 * queries * padded_heads(p) <= kMaxColumns)
+  while (queries < std::min(p.queries, kMaxRows) && 2 * queries * padded_heads(p) <= columns)
     queries *= 2;
   return queries;
 }
