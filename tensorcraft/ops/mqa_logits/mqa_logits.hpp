@@ -31,7 +31,8 @@ struct MqaLogitsOptions {
 // head_dim] or [batch, queries, heads, head_dim], out has max_blocks * block_size columns, and
 // without k_end query i sees none after its own key, i + lengths[b] - queries.
 // Any strides. Ranges are cut to the keys in use; an empty one gives a row of -inf. Sums are
-// float32; relu keeps NaN. What no query sees has no effect, NaN included. A logit has the same
+// float32, but variant wgmma leaves those over head_dim of float8 to tensor cores, which keep about
+// 14 bits; relu keeps NaN. What no query sees has no effect, NaN included. A logit has the same
 // bits whatever else is in the batch, in pages or not. Blocks outside k are an error of kind index
 // on a host device; a GPU gives their keys -inf. Lengths that a row of the table has no room for
 // are an error of kind value on a host device; a GPU takes them as its room. Ranges, tables and
