@@ -28,13 +28,13 @@ struct alignas(1024) KeyRing {
   static constexpr int boxes = length / of_box;  // side by side
   using Queries = BoxedTile<T, C.queries * C.heads, length>;
   using Keys = BoxedTile<T, kGroupRows, length>;
-  Queries q;
+  Queries q[C.products];
   Keys k[C.stages];
   uint64_t q_full;
   Barriers<C.stages> keys;
-  KeyRange seen[C.queries];  // none of queries that are not there
-  // Of 16 columns of the product those that a lane has, by lane % 4; 0 of heads that are not there.
-  Vec4<float> weights[div_ceil(C.queries * C.heads, 16)][4];
+  KeyRange seen[rows_of(C)];  // none of queries that are not there
+  // Of 16 columns of a product those that a lane has, by lane % 4; 0 of heads that are not there.
+  Vec4<float> weights[C.products][div_ceil(C.queries * C.heads, 16)][4];
 
   TC_DEVICE void start(const WgmmaParams& p) {
     begin_with_barriers([&] {
@@ -44,14 +44,14 @@ struct alignas(1024) KeyRing {
       keys.init(kWarpgroup / kWarpSize);
     });
   }
-  TC_DEVICE float& weight(int column) {
-    return weights[column / 16][column % 8 / 2][column % 16 / 8 * 2 + column % 2];
+  TC_DEVICE float& weight(int product, int column) {
+    return weights[product][column / 16][column % 8 / 2][column % 16 / 8 * 2 + column % 2];
   }
   template <class F>
   TC_DEVICE bool any(const F& f) const {
     bool is = false;
 #pragma unroll
-    for (int i = 0; i < C.queries; ++i) is |= f(seen[i]);
+    for (const KeyRange& range : seen) is |= f(range);
     return is;
   }
 };
@@ -133,9 +133,12 @@ struct KeyProducer {
   TC_DEVICE void load_queries() const {
     ptx::mbarrier_arrive_expect_tx(&ring.q_full, sizeof(ring.q));
 #pragma unroll
-    for (int i = 0; i < Ring::boxes; ++i) {
-      const int32_t at[4] = {i * Ring::of_box, 0, slice.first_row, int32_t(slice.b)};
-      ptx::tma_load(ring.q.at + i * C.queries * C.heads * kBoxChunks, &p.q_map, at, &ring.q_full);
+    for (int i = 0; i < C.products * Ring::boxes; ++i) {
+      const int product = i / Ring::boxes, box = i % Ring::boxes;
+      const int32_t at[4] = {box * Ring::of_box, 0, slice.first_row + product * C.queries,
+                             int32_t(slice.b)};
+      ptx::tma_load(ring.q[product].at + box * C.queries * C.heads * kBoxChunks, &p.q_map, at,
+                    &ring.q_full);
     }
   }
 };
@@ -163,18 +166,27 @@ struct KeyConsumer {
     const int first = hull.begin + group * kGroupRows + own_row();
     Place place = place_at(first, hull.end), next = place_at(first + kStep, hull.end);
     float scale = scale_at(place);
-    for (int own = first; own - own_row() < hull.end; own += kStep, cursor.advance(kConsumers)) {
+    // Both ends of the hull are ends of tiles, so all lanes stop at once.
+    for (int own = first; own < hull.end; own += kStep, cursor.advance(kConsumers)) {
       ptx::mbarrier_wait_parity(&ring.keys.full[cursor.stage], cursor.parity);
-      Sums sums;
-      sums.template add_tiles<T, C.head_dim, true, true>(ring.k[cursor.stage], 0, ring.q, false);
-      // What the next tiles need comes while this one is multiplied.
-      const float next_scale = scale_at(next);
-      const Place after = place_at(own + 2 * kStep, hull.end);
-      sums.land();
-      if (lane == 0) ptx::mbarrier_arrive(&ring.keys.empty[cursor.stage]);
-      float logits[kOwn];
-      add_up(sums, logits);
-      store(logits, own, place.block >= 0, scale);
+      float next_scale = 0;
+      Place after{};
+#pragma unroll 1
+      for (int product = 0; product < C.products; ++product) {
+        Sums sums;
+        sums.template add_tiles<T, C.head_dim, true, true>(ring.k[cursor.stage], 0, ring.q[product],
+                                                           false);
+        if (product == 0) {  // what the next tiles need comes while this one is multiplied
+          next_scale = scale_at(next);
+          after = place_at(own + 2 * kStep, hull.end);
+        }
+        sums.land();
+        if (product == C.products - 1 && lane == 0)
+          ptx::mbarrier_arrive(&ring.keys.empty[cursor.stage]);
+        float logits[kOwn];
+        add_up(sums, product, logits);
+        store(logits, product, own, place.block >= 0, scale);
+      }
       place = next;
       next = after;
       scale = next_scale;
@@ -213,13 +225,13 @@ struct KeyConsumer {
 
   // Sums over heads. A lane has parts of those of two rows for each query; the four lanes of the
   // rows exchange them, in an order that is the same for all, so that each gets those of its own.
-  TC_DEVICE void add_up(const Sums& sums, float (&logits)[kOwn]) const {
+  TC_DEVICE void add_up(const Sums& sums, int product, float (&logits)[kOwn]) const {
     const bool odd = lane % 2 != 0, upper = lane % 4 >= 2;
     float of_row[C.queries];
 #pragma unroll
     for (int i = 0; i < C.queries; ++i) {
       float part[2];
-      weigh(sums, i, part);
+      weigh(sums, product, i, part);
       of_row[i] =
           (odd ? part[1] : part[0]) + __shfl_xor_sync(kFullWarp, odd ? part[0] : part[1], 1);
     }
@@ -233,17 +245,17 @@ struct KeyConsumer {
       }
     }
   }
-  // The lane's columns of query i, for both of its rows.
-  TC_DEVICE void weigh(const Sums& sums, int i, float (&part)[2]) const {
+  // The lane's columns of query i of a product, for both of its rows.
+  TC_DEVICE void weigh(const Sums& sums, int product, int i, float (&part)[2]) const {
     float sum[2][2] = {};
 #pragma unroll
     for (int j = 0; j < kEights; ++j) {
       const int eight = i * kEights + j;
-      const Vec4<float> weights = ring.weights[eight / 2][lane % 4];
+      const Vec4<float> weights = ring.weights[product][eight / 2][lane % 4];
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         // Of the last 16 heads alone some may be missing.
-        if (C.padded && j >= kEights - 2 && j * 8 + lane % 4 * 2 + e >= p.heads) continue;
+        if (C.filled && j >= kEights - 2 && j * 8 + lane % 4 * 2 + e >= p.heads) continue;
 #pragma unroll
         for (int half = 0; half < 2; ++half)
           sum[half][e] =
@@ -254,11 +266,12 @@ struct KeyConsumer {
     for (int half = 0; half < 2; ++half) part[half] = sum[half][0] + sum[half][1];
   }
 
-  TC_DEVICE void store(const float (&logits)[kOwn], int own, bool is_there, float scale) const {
+  TC_DEVICE void store(const float (&logits)[kOwn], int product, int own, bool is_there,
+                       float scale) const {
     if (own >= slice.end) return;
 #pragma unroll
     for (int m = 0; m < kOwn; ++m) {
-      const int i = own_query(m);
+      const int i = product * C.queries + own_query(m);
       if (i >= slice.rows || (C.queries == 1 && lane % 4 >= 2)) continue;
       const bool is_seen = is_there && meets(ring.seen[i], own, own + 1);
       p.out[offset(p.out_strides, slice.b, slice.first_row + i) + own * p.out_strides.step] =
@@ -291,18 +304,21 @@ struct Wgmma {
   // What the block's queries see, and their weights.
   template <class T, Config C>
   TC_DEVICE static void stage_rows(KeyRing<T, C>& ring, const Params& p, const Slice& slice) {
-    static_assert(C.queries * C.heads <= C.threads);
-    const int i = int(threadIdx.x), row = i / C.heads, head = i % C.heads;
-    if (i < C.queries) {
+    static_assert(rows_of(C) <= C.threads);
+    if (threadIdx.x < rows_of(C)) {
       KeyRange seen{0, 0};
-      if (i < slice.rows) seen = checked_keys_of(p, slice.b, slice.first_row + i);
-      ring.seen[i] = seen;
+      if (int(threadIdx.x) < slice.rows)
+        seen = checked_keys_of(p, slice.b, slice.first_row + int(threadIdx.x));
+      ring.seen[threadIdx.x] = seen;
     }
-    if (i < C.queries * C.heads)
-      ring.weight(i) = row < slice.rows && head < p.heads
-                           ? p.weights[offset(p.weights_strides, slice.b, slice.first_row + row) +
-                                       head * p.weights_strides.head]
-                           : 0.f;
+    for (int i = int(threadIdx.x); i < rows_of(C) * C.heads; i += C.threads) {
+      const int row = i / C.heads, head = i % C.heads;
+      ring.weight(row / C.queries, i % (C.queries * C.heads)) =
+          row < slice.rows && head < p.heads
+              ? p.weights[offset(p.weights_strides, slice.b, slice.first_row + row) +
+                          head * p.weights_strides.head]
+              : 0.f;
+    }
   }
 };
 

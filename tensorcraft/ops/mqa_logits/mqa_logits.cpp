@@ -15,8 +15,8 @@ namespace {
 using Options = MqaLogitsOptions;
 constexpr std::string_view kName = "mqa_logits";
 constexpr int64_t kMaxSize = int64_t(1) << 30;  // kernels count in 32 bits
-constexpr ConfigField kFields[] = {{"threads"}, {"spans"},  {"head_dim"}, {"heads"},
-                                   {"queries"}, {"stages"}, {"padded"}};
+constexpr ConfigField kFields[] = {{"threads"}, {"spans"},    {"head_dim"}, {"heads"},
+                                   {"queries"}, {"products"}, {"stages"},   {"filled"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {q.params, {int(dtype_bytes(q.dtype))}, {q.dtype}};

@@ -48,9 +48,10 @@ struct Config {
   // wgmma:
   int head_dim = 0;  // rounded up to steps of 32 bytes
   int heads = 0;     // of a query, with those that fill it up
-  int queries = 0;   // of a block
+  int queries = 0;   // of a product
+  int products = 0;  // of each tile of keys, by other queries of the block
   int stages = 0;    // of 64 keys
-  int padded = 0;    // a query has fewer than `heads`
+  int filled = 0;    // a query has fewer than `heads`
 };
 
 // Run time of wgmma.
@@ -67,15 +68,18 @@ TC_HOST_DEVICE constexpr int64_t words_of_query(int64_t heads, int spans) {
   return (heads + 7) / 8 * spans * 32;
 }
 
-// wgmma: warpgroups that multiply, 64 keys each; bytes of a line of a tile, which are whole boxes
-// of 128; and of shared memory, whose last 1024 hold all that is no tile.
+// wgmma: warpgroups that multiply, 64 keys each; queries of a block; bytes of a line of a tile,
+// which are whole boxes of 128; and of shared memory, which ends with weights and 1024 for the
+// rest.
 inline constexpr int kConsumers = 2;
+TC_HOST_DEVICE constexpr int rows_of(const Config& c) { return c.products * c.queries; }
 TC_HOST_DEVICE constexpr int line_bytes(int head_dim, int element_bytes) {
   return (head_dim * element_bytes + 127) / 128 * 128;
 }
 TC_HOST_DEVICE constexpr int ring_bytes(const Config& c, int element_bytes) {
-  return line_bytes(c.head_dim, element_bytes) * (c.queries * c.heads + c.stages * kGroupRows) +
-         1024;
+  const int columns = rows_of(c) * c.heads;
+  return line_bytes(c.head_dim, element_bytes) * (columns + c.stages * kGroupRows) +
+         (columns * 4 + 1023) / 1024 * 1024 + 1024;
 }
 
 // Keys in use of request b: those that its table has room for at most.

@@ -24,7 +24,7 @@ inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
 inline constexpr int kMaxSpans = 8;
 inline constexpr int64_t kSharedBytes = 96 << 10;  // two blocks of a multiprocessor have room
 inline constexpr int kMaxRows = 8;                 // of a block
-inline constexpr int kMaxColumns = 128;            // wgmma: heads of a block's queries
+inline constexpr int kMaxColumns = 128;            // wgmma: columns of a product
 
 inline int spans_of(const Params& p) { return int(div_ceil(p.head_dim, 32)); }
 inline int64_t bytes_of_query(const Params& p) {
@@ -81,44 +81,51 @@ inline Choice tensor_core(const Params& whole, const Given& given, const op::Gpu
                .shared_bytes = int(shared_bytes)};
 }
 
-// Heads of a query with those that fill it up, as wgmma has widths, and queries of a block: a power
-// of two, up to which a product has at most kMaxColumns columns. If heads are filled up, which
-// takes registers to know, a product of several queries has fewer.
+// Heads of a query with those that fill it up, as wgmma has widths, and queries of a product: a
+// power of two, up to which it has at most kMaxColumns columns. More than 4 take registers that two
+// blocks of a multiprocessor do not have, and so do heads that are filled up, so that a product of
+// several queries has fewer columns then.
 inline int padded_heads(const Params& p) {
   return p.heads <= 8 ? 8 : int(div_ceil(p.heads, 16)) * 16;
 }
-inline int queries_of_block(const Params& p) {
+inline int queries_of_product(const Params& p) {
   const int columns = p.heads == padded_heads(p) ? kMaxColumns : kMaxColumns * 3 / 4;
   int queries = 1;
-  while (queries < std::min(p.queries, kMaxRows) && 2 * queries * padded_heads(p) <= columns)
-    queries *= 2;
+  while (queries < std::min(p.queries, 4) && 2 * queries * padded_heads(p) <= columns) queries *= 2;
   return queries;
 }
-inline void cut_columns(Params& p, const Given&, const op::Gpu& gpu) {
-  cut_to(p, queries_of_block(p), kConsumers * kGroupRows, gpu);
+
+// Tiles of keys for which a block has room in so much memory.
+inline int stages_in(int bytes, const Config& c, int element_bytes) {
+  constexpr int kMost = 8;
+  const int room = bytes - ring_bytes(c, element_bytes);
+  return std::clamp(room / (line_bytes(c.head_dim, element_bytes) * kGroupRows), 0, kMost);
 }
 
 // Two blocks of a multiprocessor share its memory, unless fewer than kFewStages of keys are left
-// then.
-inline Start wgmma_start(const Params& p, const Given& given) {
-  constexpr int kMostStages = 8, kFewStages = 3;
-  constexpr int kHalf = 110 << 10, kAll = 224 << 10;
-  const int step = 32 / given.element_bytes;
+// then. A tile of keys serves as many products as that leaves room for the queries of.
+inline constexpr int kHalf = 110 << 10;
+inline Config wgmma_config(const Params& p, const Given& given) {
+  constexpr int kFewStages = 3, kAll = 224 << 10;
+  const int bytes = given.element_bytes, step = 32 / bytes;
   Config c{.threads = kConsumers * kWarpgroup + 32,
            .head_dim = int(div_ceil(p.head_dim, step)) * step,
            .heads = padded_heads(p),
-           .queries = queries_of_block(p),
-           .padded = p.heads != padded_heads(p)};
-  const int stage = line_bytes(c.head_dim, given.element_bytes) * kGroupRows;
-  const auto stages_in = [&](int bytes) {
-    return std::clamp((bytes - ring_bytes(c, given.element_bytes)) / stage, 0, kMostStages);
-  };
-  const bool shares = stages_in(kHalf) >= kFewStages;
-  c.stages = stages_in(shares ? kHalf : kAll);
-  return {.config = c,
-          .blocks = num_blocks(p),
-          .min_blocks = shares ? 2 : 1,
-          .shared_bytes = ring_bytes(c, given.element_bytes)};
+           .queries = queries_of_product(p),
+           .products = 1,
+           .filled = p.heads != padded_heads(p)};
+  while (rows_of(c) < std::min(p.queries, kMaxRows)) {
+    Config more = c;
+    more.products *= 2;
+    if (stages_in(kHalf, more, bytes) < kFewStages) break;
+    c = more;
+  }
+  const int stages = stages_in(kHalf, c, bytes);
+  c.stages = stages >= kFewStages ? stages : stages_in(kAll, c, bytes);
+  return c;
+}
+inline void cut_columns(Params& p, const Given& given, const op::Gpu& gpu) {
+  cut_to(p, rows_of(wgmma_config(p, given)), kConsumers * kGroupRows, gpu);
 }
 
 // Whether the copy engine takes a dimension of so many elements this stride; no two share memory.
@@ -151,7 +158,12 @@ inline Choice wgmma(const Params& whole, const Given& given, const op::Gpu& gpu)
     return op::refuse("needs 1 to 2^31 - 1 blocks of keys");
   Params p = whole;
   cut_columns(p, given, gpu);
-  return wgmma_start(p, given);
+  const Config config = wgmma_config(p, given);
+  const int shared_bytes = ring_bytes(config, bytes);
+  return Start{.config = config,
+               .blocks = num_blocks(p),
+               .min_blocks = shared_bytes <= kHalf ? 2 : 1,
+               .shared_bytes = shared_bytes};
 }
 
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
