@@ -58,16 +58,15 @@ struct alignas(1024) KeyRing {
 
 // Queries of a request and a slice of its keys.
 struct Slice {
-  int64_t b;
-  int first_row, rows, begin, end;
+  int b, first_row, rows, begin, end;
 
   // The last queries, which see the most keys under a causal limit, come first.
   TC_DEVICE explicit Slice(const Params& p) {
-    const int64_t tiles = int64_t(p.batch) * p.row_tiles, at = blockIdx.x % tiles;
+    const int tiles = p.batch * p.row_tiles, at = int(blockIdx.x) % tiles;  // no more than blocks
     b = at / p.row_tiles;
-    first_row = (p.row_tiles - 1 - int(at % p.row_tiles)) * p.rows_of_block;
+    first_row = (p.row_tiles - 1 - at % p.row_tiles) * p.rows_of_block;
     rows = p.queries - first_row < p.rows_of_block ? p.queries - first_row : p.rows_of_block;
-    begin = int(blockIdx.x / tiles) * p.keys_of_block;
+    begin = int(blockIdx.x) / tiles * p.keys_of_block;
     end = p.keys - begin < p.keys_of_block ? p.keys : begin + p.keys_of_block;
   }
   // Its tiles from the first key that a query sees to the last, as keys; none: begin == end.
@@ -135,8 +134,7 @@ struct KeyProducer {
 #pragma unroll
     for (int i = 0; i < C.products * Ring::boxes; ++i) {
       const int product = i / Ring::boxes, box = i % Ring::boxes;
-      const int32_t at[4] = {box * Ring::of_box, 0, slice.first_row + product * C.queries,
-                             int32_t(slice.b)};
+      const int32_t at[4] = {box * Ring::of_box, 0, slice.first_row + product * C.queries, slice.b};
       ptx::tma_load(ring.q[product].at + box * C.queries * C.heads * kBoxChunks, &p.q_map, at,
                     &ring.q_full);
     }
