@@ -44,6 +44,7 @@ inline void cut_to(Params& p, int64_t rows, int64_t step, const op::Gpu& gpu) {
   p.keys_of_block = int32_t(step * div_ceil(steps, std::clamp(slices, int64_t(1), steps)));
 }
 inline int64_t num_blocks(const Params& p) {
+  if (p.queries == 0) return 0;
   return int64_t(p.batch) * p.row_tiles * div_ceil(int64_t(p.keys), int64_t(p.keys_of_block));
 }
 
