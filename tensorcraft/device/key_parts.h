@@ -21,25 +21,29 @@ TC_HOST_DEVICE constexpr int most_parts(int64_t keys) {
   return parts < kFewParts ? kFewParts : int(parts);
 }
 
-// Parts that are folded one after another are so few that this takes little time. Long values take
-// longer to fold, so there are fewer of them: kFewLongParts up to kLongPartKeys each.
-inline constexpr int kMostFolded = 32, kFewLongParts = 4, kLongPartKeys = 1024;
-TC_HOST_DEVICE constexpr int folded_part_keys(int keys, bool has_long_values = false) {
+// Parts that are folded one after another are so few that this takes little time. Values of long
+// rows are folded in device memory, so their parts are long: `long_part` keys, but fewer if a
+// request is short, so that one alone has several blocks, or so long that a batch has few such.
+// 0: values are not long.
+inline constexpr int kMostFolded = 32, kFewLongParts = 4, kLeastLongPart = 256;
+inline constexpr int kShortRequest = 2048, kLongRequest = 16384, kPartOfLongRequest = 1024;
+TC_HOST_DEVICE constexpr int folded_part_keys(int keys, int long_part = 0) {
   const int share = round_up(div_ceil(keys, kMostFolded), kShortPartKeys);
   int least = part_keys(keys);
-  if (has_long_values) {
-    least = round_up(div_ceil(keys, kFewLongParts), 2 * kShortPartKeys);
-    if (least > kLongPartKeys) least = kLongPartKeys;
-    if (least < 2 * kShortPartKeys) least = 2 * kShortPartKeys;
+  if (long_part > 0) {
+    least = keys > kLongRequest ? kPartOfLongRequest : long_part;
+    if (keys <= kShortRequest) least = round_up(div_ceil(keys, kFewLongParts), kLeastLongPart);
+    if (least < kLeastLongPart) least = kLeastLongPart;
   }
   return least > share ? least : share;
 }
-TC_HOST_DEVICE constexpr int most_folded_parts(int64_t keys, bool has_long_values = false) {
+TC_HOST_DEVICE constexpr int most_folded_parts(int64_t keys, int long_part = 0) {
   int parts = most_parts(keys);
-  if (has_long_values) {
-    parts = int(div_ceil(
-        keys, int64_t(keys <= kFewLongParts * kLongPartKeys ? 2 * kShortPartKeys : kLongPartKeys)));
-    if (keys <= kFewLongParts * kLongPartKeys && parts > kFewLongParts) parts = kFewLongParts;
+  if (long_part > 0) {
+    const int least = keys > kLongRequest ? kPartOfLongRequest : long_part;
+    parts = int(div_ceil(keys, int64_t(keys <= kShortRequest ? kLeastLongPart : least)));
+    if (keys <= kShortRequest ? parts > kFewLongParts : parts < kFewLongParts)
+      parts = kFewLongParts;
   }
   return parts < kMostFolded ? parts : kMostFolded;
 }

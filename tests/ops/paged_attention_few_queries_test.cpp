@@ -31,12 +31,12 @@ PagedBatch batch_of(const FewQueries& c) {
   return batch;
 }
 
-// The request alone, its table as wide.
-PagedBatch alone(const PagedBatch& batch, int64_t b) {
-  PagedBatch one = batch.twin();
-  one.lengths = {batch.lengths[size_t(b)]};
-  one.tables = copy(batch.tables.view().slice(0, b, b + 1));
-  return one;
+// Some of the requests, their tables as wide.
+PagedBatch requests_of(const PagedBatch& batch, int64_t first, int64_t end) {
+  PagedBatch some = batch.twin();
+  some.lengths = {batch.lengths.begin() + first, batch.lengths.begin() + end};
+  some.tables = copy(batch.tables.view().slice(0, first, end));
+  return some;
 }
 
 size_t steps(const FewQueries& c, const PagedBatch& batch, const Tensor& q) {
@@ -95,13 +95,15 @@ TEST(PagedAttentionFewQueries, FoldedByTheirBlockOrByASecondStepTheyHaveTheSameB
     const Tensor q = normal_tensor({requests, c.queries, c.heads, c.dim}, DType::float32, 9);
     EXPECT_EQ(steps(c, batch, q), 1u);
     const auto all = batch.run(q, place, c.variant(), options);
-    for (int64_t b = 0; b < 11; ++b) {
-      const PagedBatch one = alone(batch, b);
-      const Tensor own = copy(q.view().slice(0, b, b + 1));
+    // 33 requests have runs of several parts, one alone has parts for a block each.
+    for (int64_t b = -1; b < 11; ++b) {
+      const int64_t first = std::max<int64_t>(b, 0), count = b < 0 ? 33 : 1;
+      const PagedBatch one = requests_of(batch, first, first + count);
+      const Tensor own = copy(q.view().slice(0, first, first + count));
       EXPECT_EQ(steps(c, one, own), 2u);
       const auto single = one.run(own, place, c.variant(), options);
-      EXPECT_EQ(doubles(single.out), rows_of(all.out, b, 1)) << b;
-      EXPECT_EQ(doubles(single.lse), rows_of(all.lse, b, 1)) << b;
+      EXPECT_EQ(doubles(single.out), rows_of(all.out, first, count)) << b;
+      EXPECT_EQ(doubles(single.lse), rows_of(all.lse, first, count)) << b;
     }
   });
 }
@@ -133,9 +135,14 @@ TEST(PagedAttentionFewQueries, OfLongRequestsHaveLongerParts) {
     EXPECT_EQ(folded_part_keys(keys) % kShortPartKeys, 0);
     EXPECT_LE(div_ceil(keys, folded_part_keys(keys)), most_folded_parts(keys)) << keys;
     EXPECT_LE(most_folded_parts(keys), kMostFolded);
-    EXPECT_EQ(folded_part_keys(keys, true) % 64, 0);
-    EXPECT_LE(div_ceil(keys, folded_part_keys(keys, true)), most_folded_parts(keys, true)) << keys;
   }
+  for (const int long_part : {1024, 2048})
+    for (int keys = 1, most = 0; keys < 80000; keys += 1 + keys / 97) {
+      const int length = folded_part_keys(keys, long_part);
+      EXPECT_EQ(length % 64, 0);
+      most = std::max(most, div_ceil(keys, length));
+      EXPECT_LE(most, most_folded_parts(keys, long_part)) << keys;
+    }
 }
 
 }  // namespace

@@ -51,8 +51,14 @@ struct Consumer : ConsumerRows<T, C> {
   }
   // Starts score = Q K^T of it.
   TC_DEVICE void multiply_keys() {
-    score.template add_tiles<T, C.head_dim, true, true>(ring.q[0], first_row(), ring.k[keys.stage],
-                                                        false);
+    if constexpr (values_are_keys(C)) {
+      multiply_columns<dim_of_values(C) / 2, C.head_dim>(false);
+      ptx::mbarrier_wait_parity(&ring.v.front_full[keys.stage], keys.parity & 1);
+      multiply_columns<0, dim_of_values(C) / 2>(true);
+    } else {
+      score.template add_tiles<T, C.head_dim, true, true>(ring.q[0], first_row(),
+                                                          ring.k[keys.stage], false);
+    }
   }
   // They are there, and perhaps the last kPending groups of products are not.
   template <int kPending>
@@ -179,6 +185,7 @@ struct Consumer : ConsumerRows<T, C> {
         top[half] = -kInfinity;
         sum[half] = 0.f;
       }
+      if constexpr (C.parts == kWritten && values_are_keys(C)) --parts.part;
       if constexpr (C.parts == kFolded && values_are_keys(C))
         share(ring.v.factors[ends_work], parts.factors);
     }
@@ -231,6 +238,16 @@ struct Consumer : ConsumerRows<T, C> {
 
  private:
   using Rows::query_of, Rows::head_of, Rows::place_of, Rows::meet, Rows::first_row;
+  // Starts the product of some columns of queries and keys.
+  template <int kBegin, int kEnd>
+  TC_DEVICE void multiply_columns(bool adds) {
+    using Queries = WgmmaTile<T, typename Ring<T, C>::Queries, true>;
+    using Keys = WgmmaTile<T, typename Ring<T, C>::Keys, true>;
+    constexpr int step = kBegin * int(sizeof(T)) / 32;
+    score.template add_tiles<T, kEnd - kBegin, true, true>(
+        ring.q[0], first_row(), ring.k[keys.stage], adds, Keys::offset(0, step),
+        Queries::offset(0, step));
+  }
   // What a thread knows of its two rows.
   template <class X>
   TC_DEVICE static void share(X (&of_rows)[C.block_m], const X (&x)[2]) {
@@ -281,7 +298,9 @@ struct Consumer : ConsumerRows<T, C> {
     const int from = w.keys - (w.tiles - 1) * C.block_n;  // in that tile
     if (from >= C.block_n) return;
     if (w.first_key + w.keys == p.seq_k) return;  // the copy engine writes 0 behind seq_k
-    if constexpr (!values_are_keys(C))
+    if constexpr (values_are_keys(C))
+      ptx::mbarrier_wait_parity(&ring.v.front_full[keys.stage], keys.parity & 1);
+    else
       ptx::mbarrier_wait_parity(&ring.values.full[values.stage], values.parity);
     auto* bytes = reinterpret_cast<unsigned char*>(
         &ring.values_of(values_are_keys(C) ? keys.stage : values.stage));

@@ -134,10 +134,14 @@ inline constexpr int kWorkBytes = 56;
 TC_HOST_DEVICE constexpr int folded_bytes(const Config& c) {
   return c.parts == kFolded ? c.block_m * dim_of_values(c) * 4 : 0;
 }
+// The keys of a part if values are keys: the more heads a tile has, the longer its fold takes.
+TC_HOST_DEVICE constexpr int long_part(const Config& c) {
+  return !values_are_keys(c) ? 0 : c.packed > 32 ? 2048 : 1024;
+}
 // If values are keys: of each row a float for each stage, four for folds and one for the result,
-// and a barrier.
+// and a barrier; a barrier for each stage.
 TC_HOST_DEVICE constexpr int shared_row_bytes(const Config& c) {
-  return values_are_keys(c) ? c.block_m * 4 * (c.stages + 5) + 8 : 0;
+  return values_are_keys(c) ? c.block_m * 4 * (c.stages + 5) + 8 * (c.stages + 1) : 0;
 }
 // Does the next work's queries' memory not wait for the output of this one?
 TC_HOST_DEVICE constexpr bool frees_queries_early(const Config& c) {

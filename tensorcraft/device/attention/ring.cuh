@@ -39,9 +39,9 @@ struct Work : QueryTile, PartOfWork<C.parts> {
   // queries, which see the most keys under a causal limit, come first.
   TC_DEVICE Work(const HopperParams& p, int n) : number(n) {
     constexpr int packed = packed_heads(C);
-    int first_part = 0;
+    int run = 0;
     if constexpr (C.parts == kWritten) {
-      first_part = n % runs_of_parts(p) * p.part_run;
+      run = n % runs_of_parts(p);
       n /= runs_of_parts(p);
     }
     const int blocks = query_tiles(p, queries_of(C)), of_batch = p.heads / packed;
@@ -53,7 +53,7 @@ struct Work : QueryTile, PartOfWork<C.parts> {
     head = (of_all - batch * of_batch) * packed;
     static_cast<QueryTile&>(*this) = query_tile<C>(p, batch, blocks - 1 - within / heads);
     tiles = div_ceil(end(), C.block_n);
-    if constexpr (C.parts > 0) find_part(first_part, p.part_run);
+    if constexpr (C.parts > 0) find_part(run, runs_of_parts(p));
   }
   // That of lane 0, so that the compiler knows it to be the same for all threads of a warp.
   TC_DEVICE Work of_warp() const {
@@ -68,15 +68,17 @@ struct Work : QueryTile, PartOfWork<C.parts> {
   }
 
  private:
-  // Parts are counted from the first key of the request, which is row 0. Of those that are written
-  // it has `run`, from `first_part` on.
-  TC_DEVICE void find_part(int first_part, int run) {
-    const int length = folded_part_keys(first_key + keys, values_are_keys(C));
+  // Parts are counted from the first key of the request, which is row 0. Those that are written are
+  // divided among `runs` works.
+  TC_DEVICE void find_part(int run, int runs) {
+    const int length = folded_part_keys(first_key + keys, long_part(C));
     const int behind = first_key + end();
     int64_t begin = 0, stop = behind;
     if constexpr (C.parts == kWritten) {
-      begin = int64_t(first_part) * length;
-      stop = begin + int64_t(run) * length < behind ? begin + int64_t(run) * length : behind;
+      const int64_t parts = div_ceil(behind, length);
+      begin = run * parts / runs * length;
+      const int64_t end_of_run = (run + 1) * parts / runs * length;
+      stop = end_of_run < behind ? end_of_run : behind;
     }
     const int skipped = begin > first_key && begin < stop ? int(begin) - first_key : 0;
     first_key += skipped;
@@ -117,6 +119,9 @@ struct ValueStages<T, C, true> {
   RowFold::Factors
       factors[2][C.block_m];  // of the part that ended in front of a tile, of the last one
   float inverse[C.block_m];   // of the work
+  // The columns of the first half of the values have come; those behind come first, of which
+  // Ring::keys speaks.
+  uint64_t front_full[C.stages];
   uint64_t inverse_full;
   TC_DEVICE Values& values_of(KeysOf<T, C> (&keys)[C.stages], int stage) { return keys[stage]; }
   // They lie in place of what only scores need of the keys.
@@ -160,7 +165,10 @@ struct alignas(1024) Ring {
       ptx::mbarrier_init(&q_empty, uint32_t(readers * kWarpSize));
       keys.init(readers, writers);
       values.init(readers, values_are_keys(C) ? kWarpsOfGroup : writers);
-      if constexpr (values_are_keys(C)) ptx::mbarrier_init(&v.inverse_full, kWarpsOfGroup);
+      if constexpr (values_are_keys(C)) {
+        ptx::mbarrier_init(&v.inverse_full, kWarpsOfGroup);
+        for (uint64_t& full : v.front_full) ptx::mbarrier_init(&full, 1);
+      }
     });
     __syncthreads();
   }

@@ -91,11 +91,11 @@ struct WarpgroupSums {
     add_tiles<T, Stage::shape.k, Stage::a_along_k, Stage::b_along_k>(stage.a, row, stage.b,
                                                                      accumulate);
   }
-  // Multiplies two tiles, kDepth of them along k. `b_offset`: what WgmmaTile adds for the first
-  // column and step of B.
+  // Multiplies two tiles, kDepth of them along k. `b_offset`, `a_offset`: what WgmmaTile adds for
+  // the first column and step of B, and the first step of A.
   template <class T, int kDepth, bool kAAlongK, bool kBAlongK, class TileA, class TileB>
   TC_DEVICE void add_tiles(const TileA& a_tile, int row, const TileB& b_tile, bool accumulate,
-                           uint64_t b_offset = 0) {
+                           uint64_t b_offset = 0, uint64_t a_offset = 0) {
     using A = WgmmaTile<T, TileA, kAAlongK>;
     using B = WgmmaTile<T, TileB, kBAlongK>;
     constexpr Wgmma op{.n = width,
@@ -105,7 +105,7 @@ struct WarpgroupSums {
                        .b_major = kBAlongK ? Major::k : Major::mn};
     constexpr int steps = kDepth / wgmma_k(op);
     static_assert(kBAlongK || pieces == 1 || width % B::span == 0);
-    const uint64_t a = A::descriptor(a_tile) + A::offset(row, 0);
+    const uint64_t a = A::descriptor(a_tile) + A::offset(row, 0) + a_offset;
     const uint64_t b = B::descriptor(b_tile) + b_offset;
     ptx::wgmma_fence();
 #pragma unroll

@@ -109,7 +109,6 @@ struct KeyProducer {
       uint64_t* const full = &ring.keys.full[cursor.stage];
       ptx::mbarrier_wait_parity(&ring.keys.empty[cursor.stage], cursor.parity);
       if (lane == 0) ptx::mbarrier_arrive_expect_tx(full, sizeof(Keys));
-      __syncwarp();
       const int32_t at[4] = {column * Ring::of_box, box.row, box.block, 0};
       if (copies)
         ptx::tma_load(to + cursor.stage * int(sizeof(Keys) / kVectorBytes), &p.k_map, at, full);
@@ -149,6 +148,9 @@ struct KeyConsumer {
   static constexpr int kEights = C.heads / 8;                      // of a query
   static constexpr int kOwn = C.queries == 1 ? 1 : C.queries / 2;  // logits of a lane
   static constexpr int kStep = kConsumers * kGroupRows;
+  // Tiles may come in another order than they were asked for, and a barrier's parity tells only
+  // neighbouring phases apart: so no two consumers read the same stage.
+  static_assert(C.stages % kConsumers == 0);
   Ring& ring;
   const Params& p;
   const Slice& slice;
@@ -167,6 +169,7 @@ struct KeyConsumer {
     // Both ends of the hull are ends of tiles, so all lanes stop at once.
     for (int own = first; own < hull.end; own += kStep, cursor.advance(kConsumers)) {
       ptx::mbarrier_wait_parity(&ring.keys.full[cursor.stage], cursor.parity);
+      __syncwarp();
       float next_scale = 0;
       Place after{};
 #pragma unroll 1

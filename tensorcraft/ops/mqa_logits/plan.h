@@ -96,18 +96,20 @@ inline int queries_of_product(const Params& p) {
   return queries;
 }
 
-// Tiles of keys for which a block has room in so much memory.
+// Tiles of keys for which a block has room in so much memory, equally many for each consumer.
 inline int stages_in(int bytes, const Config& c, int element_bytes) {
   constexpr int kMost = 8;
   const int room = bytes - ring_bytes(c, element_bytes);
-  return std::clamp(room / (line_bytes(c.head_dim, element_bytes) * kGroupRows), 0, kMost);
+  const int stages =
+      std::clamp(room / (line_bytes(c.head_dim, element_bytes) * kGroupRows), 0, kMost);
+  return stages / kConsumers * kConsumers;
 }
 
 // Two blocks of a multiprocessor share its memory, unless fewer than kFewStages of keys are left
 // then. A tile of keys serves as many products as that leaves room for the queries of.
 inline constexpr int kHalf = 110 << 10;
 inline Config wgmma_config(const Params& p, const Given& given) {
-  constexpr int kFewStages = 3, kAll = 224 << 10;
+  constexpr int kFewStages = 4, kAll = 224 << 10;
   const int bytes = given.element_bytes, step = 32 / bytes;
   Config c{.threads = kConsumers * kWarpgroup + 32,
            .head_dim = int(div_ceil(p.head_dim, step)) * step,

@@ -14,7 +14,7 @@ struct WrittenParts {
   TC_DEVICE WrittenParts(const Request& r, int query, const FoldConfig& c) {
     const int begin = query / c.queries * c.queries;
     const int end = begin + c.queries < r.queries ? begin + c.queries : r.queries;
-    const int length = folded_part_keys(r.keys, are_long(c.values));
+    const int length = folded_part_keys(r.keys, c.long_part);
     const KeyRange seen{keys_of(r, begin).begin, keys_of(r, end - 1).end};
     first = seen.begin / length;
     last = seen.begin < seen.end ? div_ceil(seen.end, length) : first;
@@ -26,7 +26,7 @@ struct Fold {
   static constexpr int kAtOnce = 8;  // parts on their way
   template <class T, FoldConfig C>
   TC_DEVICE static void run(const Params& p) {
-    const KeyParts parts = folded_parts(p, C.values);
+    const KeyParts parts = folded_parts(p, C.values, C.long_part);
     const int64_t warp = int64_t(blockIdx.x) * (C.threads / 32) + threadIdx.x / 32;
     const int64_t row = warp / parts.chunks();
     const int d = int(warp % parts.chunks()) * kCombinedValues + 4 * int(threadIdx.x % 32);

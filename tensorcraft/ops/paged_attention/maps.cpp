@@ -58,13 +58,14 @@ Config add_page_maps(op::Plan& plan, const Problem& problem, const DeviceInfo& d
                                std::max(1, attention_tiles::hopper_section(a) / c.packed), p.tree},
                  .pages = p};
   const bool writes_parts = c.parts == attention_tiles::kWritten;
-  h.attention.num_parts = writes_parts ? folded_parts(p, values_of(c)).parts : 1;
+  h.attention.num_parts = writes_parts ? parts_of_fold(p, c).parts : 1;
   plan.set_params(plan.main_index(), h);
   const auto place_of = [&](const auto& member) {
     return int32_t(reinterpret_cast<const char*>(&member) - reinterpret_cast<const char*>(&h));
   };
   plan.main().counter_at = place_of(h.attention.taken);
-  const bool folds_in_memory = c.parts == attention_tiles::kFolded && are_long(values_of(c));
+  const bool folds_in_memory =
+      c.parts == attention_tiles::kFolded && values_are_keys(tile_config(c));
   if (folds_in_memory)
     plan.workspace_bytes = size_t(plan.main().launch.grid.x) * folded_bytes(tile_config(c));
   if (writes_parts || folds_in_memory) plan.main().workspace_at = place_of(h.attention.parts);

@@ -132,7 +132,7 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
              &ring.values.empty[stage], cursor.parity, &ring.values.full[stage]);
       } else {
         copy(ring.k[stage], map, tile, block, &ring.keys.empty[stage], cursor.parity,
-             &ring.keys.full[stage]);
+             &ring.keys.full[stage], front_full(stage));
         block_of_values = block_of_keys;
         block_of_keys = block;
         block = box_of<1>(tile - 1).block;
@@ -161,18 +161,33 @@ struct PageProducer : attention_tiles::Producer<T, kOfTiles> {
   }
   TC_DEVICE int key_head() const { return work().head / pages.group; }
 
+  // If values are keys, what says that the columns of their first half have come.
+  TC_DEVICE uint64_t* front_full(int stage) const {
+    if constexpr (attention_tiles::values_are_keys(kOfTiles))
+      return &this->ring.v.front_full[stage];
+    else
+      return nullptr;
+  }
+  // `front_full`: null, or of the first lines of the tile, which come last.
   template <class To>
   TC_DEVICE void copy(To& to, const TensorMap* map, int tile, int from, uint64_t* empty,
-                      uint32_t parity, uint64_t* full) const {
+                      uint32_t parity, uint64_t* full, uint64_t* front_full = nullptr) const {
     constexpr int lines = Producer::template boxes_of<To>;
-    const Box box = box_of<lines>(tile, false);
+    constexpr bool has_front = attention_tiles::values_are_keys(kOfTiles);
+    constexpr int front = has_front ? dim_of_values(kOfTiles) / 2 / Producer::kOfBox : 0;
+    constexpr int front_bytes = int(sizeof(To)) / lines * front;
+    Box box = box_of<lines>(tile, false);
+    if (has_front && box.line < lines) box.line = (box.line + front) % lines;
     const int32_t at[4] = {box.line * Producer::kOfBox, box.block_row, key_head(), from};
     ptx::mbarrier_wait_parity(empty, parity);
-    if (thread == 0) ptx::mbarrier_arrive_expect_tx(full, sizeof(To));
+    if (thread == 0) {
+      ptx::mbarrier_arrive_expect_tx(full, uint32_t(sizeof(To) - front_bytes));
+      if (has_front) ptx::mbarrier_arrive_expect_tx(front_full, uint32_t(front_bytes));
+    }
     __syncwarp();
     if (box.line < lines)
       ptx::tma_load(to.at + box.line * Producer::template units_of<To> + box.row * kBoxChunks, map,
-                    at, full);
+                    at, box.line < front ? front_full : full);
   }
 
   TC_DEVICE void start_codes(const TensorMap* map, int tile) {

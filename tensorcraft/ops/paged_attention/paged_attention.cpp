@@ -24,7 +24,7 @@ constexpr ConfigField kFields[] = {
     {"has_key_scales"}, {"padded"},   {"has_tree"},  {"block_m"},     {"block_n"}, {"takes_turns"},
     {"out_tile"},       {"scaled"},   {"packed"},    {"box_rows"},    {"parts"}};
 constexpr ConfigField kCombineFields[] = {{"threads"}, {"row_warps"}};
-constexpr ConfigField kFoldFields[] = {{"threads"}, {"queries"}, {"values"}};
+constexpr ConfigField kFoldFields[] = {{"threads"}, {"queries"}, {"values"}, {"long_part"}};
 
 op::RungCall<Params, Given> rung_call(const Problem& q) {
   return {q.params,
@@ -53,9 +53,7 @@ void complete(op::Plan& plan, std::string_view rung, const Problem& q, const Dev
   if (rung == "persistent" || rung == "split_wgmma" || rung == "latent") {
     const Config config = add_page_maps(plan, q, device);
     if (config.parts == attention_tiles::kWritten)
-      plan.add(
-          second_step(plan, kFold, q, fold_start(p, config), folded_parts(p, values_of(config))),
-          p);
+      plan.add(second_step(plan, kFold, q, fold_start(p, config), parts_of_fold(p, config)), p);
   } else if (rung == "split_kv" && parts_of(p) > 1) {  // a single part is the result
     plan.first().workspace_at = offsetof(Params, parts);
     plan.add(second_step(plan, kCombine, q, combine_start(p), key_parts(p)));

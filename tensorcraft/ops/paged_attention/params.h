@@ -74,8 +74,9 @@ using CombineConfig = tensorcraft::CombineConfig;
 // The second step of split_wgmma and latent: a warp for kCombinedValues values of a row.
 struct FoldConfig {
   int threads = 128;
-  int queries = 0;  // of a tile of the first step
-  int values = 0;   // of a part
+  int queries = 0;    // of a tile of the first step
+  int values = 0;     // of a part
+  int long_part = 0;  // as folded_part_keys() takes it
 };
 
 // split_kv: what its parts give, as many as a table has room for.
@@ -88,13 +89,9 @@ TC_HOST_DEVICE KeyParts key_parts(const Params& p) {
 
 // split_wgmma and latent write rows of a tile, which have `values`.
 TC_HOST_DEVICE constexpr bool are_long(int values) { return values > attention_tiles::kMostValues; }
-TC_HOST_DEVICE KeyParts folded_parts(const Params& p, int values) {
-  const int parts = most_folded_parts(int64_t(p.block_size) * p.table_size, are_long(values));
+TC_HOST_DEVICE KeyParts folded_parts(const Params& p, int values, int long_part) {
+  const int parts = most_folded_parts(int64_t(p.block_size) * p.table_size, long_part);
   return {p.parts, p.tokens * p.heads, parts, values, 1};
-}
-
-TC_HOST_DEVICE constexpr int values_of(const Config& c) {
-  return c.value_dim ? c.value_dim : c.head_dim;
 }
 
 // Queries of one request.

@@ -175,16 +175,19 @@ inline std::string_view box_refusal(const Params& p, const attention_tiles::Para
   return "";
 }
 
-// Tiles of the rungs that fold parts: rows of `packed` heads, and the elements of their values.
+// Tiles of the rungs that fold parts: rows of `packed` heads, the elements of their values, and
+// what folded_part_keys() takes.
 struct FoldedTile {
-  int rows, packed, values;
+  int rows, packed, values, long_part;
 };
 inline FoldedTile split_wgmma_tile(const Params& p) {
   return {p.group * p.queries > kGroupRows ? 2 * kGroupRows : kGroupRows, p.group,
-          p.head_dim > 64 || p.v_dim > 64 ? 128 : 64};
+          p.head_dim > 64 || p.v_dim > 64 ? 128 : 64, 0};
 }
 inline FoldedTile latent_tile(const Params& p) {
-  return {kGroupRows, packed_heads(p), kMaxValueDim};
+  const int packed = packed_heads(p);
+  return {kGroupRows, packed, kMaxValueDim,
+          attention_tiles::long_part({.value_dim = kMaxValueDim, .packed = packed})};
 }
 
 // How such a rung is divided into works.
@@ -197,7 +200,7 @@ struct WgmmaSplit {
 inline WgmmaSplit wgmma_split(const Params& p, const FoldedTile& tile, const op::Gpu& gpu) {
   const int64_t tiles =
       int64_t(p.batch) * (p.heads / tile.packed) * div_ceil(p.queries, tile.rows / tile.packed);
-  const int parts = folded_parts(p, tile.values).parts;
+  const int parts = folded_parts(p, tile.values, tile.long_part).parts;
   const int64_t slots = std::max(gpu.num_sms, 1);
   if (parts == 1 || 4 * tiles >= 3 * round_up(tiles, slots)) return {true, 1, tiles};
   const auto works = [&](int run) { return tiles * div_ceil(parts, run); };
@@ -321,10 +324,15 @@ inline op::Start<CombineConfig> combine_start(const Params& p) {
           .min_blocks = config.blocks()};
 }
 
+inline KeyParts parts_of_fold(const Params& p, const Config& of_parts) {
+  const attention_tiles::Config tiles = tile_config(of_parts);
+  return folded_parts(p, dim_of_values(tiles), long_part(tiles));
+}
 inline op::Start<FoldConfig> fold_start(const Params& p, const Config& of_parts) {
+  const KeyParts parts = parts_of_fold(p, of_parts);
   const FoldConfig config{.queries = of_parts.block_m / of_parts.packed,
-                          .values = values_of(of_parts)};
-  const KeyParts parts = folded_parts(p, config.values);
+                          .values = parts.values,
+                          .long_part = long_part(tile_config(of_parts))};
   return {.config = config,
           .blocks = div_ceil(parts.rows * parts.chunks(), int64_t(config.threads / 32)),
           .min_blocks = 4};
