@@ -215,6 +215,9 @@ std::map<std::string, std::vector<const OutputInfo*>> classes_of(const Descripti
 std::optional<Overrides> overrides_of(const Description& d, const Outcome& outcome) {
   Overrides own;
   bool has_default = false;
+  for (const Parameter& p : d.inputs)
+    if (const auto found = outcome.options.find(p.name); found != outcome.options.end())
+      own[p.name] = found->second ? ": ArrayLike" : ": None";
   for (const Parameter& p : d.options) {
     const auto found = outcome.options.find(p.name);
     const bool is_given = found != outcome.options.end() && found->second;

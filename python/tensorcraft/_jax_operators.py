@@ -135,6 +135,11 @@ def _array(value: Any) -> Any:
     return value if isinstance(value, jax.Array) or _is_number(value) else jax.numpy.asarray(value)
 
 
+def _absent() -> Any:
+    """Stands in the place of an input that is None, as XLA has arrays alone."""
+    return jax.numpy.zeros((0,), "uint8")
+
+
 def _spec(value: Any) -> Any:
     """An array as the checks of the registry see it."""
     if isinstance(value, dict):
@@ -171,6 +176,7 @@ class Operator:
         self.name, self.index, self.plain = record.name, record._index, record.function
         self.options: list[dict[str, Any]] = described["options"]
         self.inputs: list[str] = [p["name"] for p in described["inputs"]]
+        self.may_be_absent: list[bool] = [p["optional"] for p in described["inputs"]]
         self.classes = {key[1:]: value for key, value in _ops.RESULTS.items() if key[0] == record.name}
 
     def text(self) -> str:
@@ -184,7 +190,8 @@ class Operator:
         for name, value in not_of_jax.items():
             if value is not None:
                 raise _refused(self.name, f"{name} cannot be given to a function of tensorcraft.jax; JAX has its own; leave it out")
-        arrays, chosen = [_array(a) for a in inputs], list(map(_option, self.options, options))
+        arrays = [_absent() if a is None and may else _array(a) for a, may in zip(inputs, self.may_be_absent)]
+        chosen = list(map(_option, self.options, options))
         try:
             specs = tuple(map(_spec, arrays)), tuple(_spec(v) if _takes_arrays(p) else v for p, v in zip(self.options, chosen))
         except TensorCraftTypeError as error:  # a dtype

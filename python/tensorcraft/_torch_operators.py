@@ -45,18 +45,19 @@ def _as_list(results: Any) -> list[Any]:
     return list(results) if isinstance(results, tuple) else [results]
 
 
-def _results(operator: Operator) -> Callable[[Any], Any]:
-    """How results become what the schema says."""
-    written, count = operator.written, len(operator.results)
+def _results(operator: Operator) -> Callable[[Any, tuple[Any, ...]], Any]:
+    """How results become what the schema says, beside the inputs that are written or None."""
+    count = len(operator.results)
 
-    def behind_written(results: Any) -> Any:
-        made = _as_list(results)[written:]
-        made += [results[0].new_empty(0) for _ in range(count - len(made))]  # a result that is not asked for is empty
+    def behind_written(results: Any, written: tuple[Any, ...]) -> Any:
+        all_results = _as_list(results)
+        made = all_results[sum(one is not None for one in written) :]
+        made += [all_results[0].new_empty(0) for _ in range(count - len(made))]  # a result that is not asked for is empty
         return made[0] if count == 1 else tuple(made) if count else None
 
-    if written:
+    if operator.written:
         return behind_written
-    return _as_list if operator.returns == "Tensor[]" else lambda results: results
+    return (lambda results, _: _as_list(results)) if operator.returns == "Tensor[]" else lambda results, _: results
 
 
 def _spec(value: Any) -> Any:
@@ -206,7 +207,7 @@ def _traced(operator: Operator) -> Callable[..., Any]:
             entry_out(**chosen, variant=variant)
             return classes[tuple(names)](*given_out) if len(names) > 1 else given_out[0]
         made = entry(**chosen, variant=variant)
-        results = [chosen[name] for name in inputs[:written]]
+        results = [chosen[name] for name in inputs[:written] if chosen[name] is not None]
         if made is not None:
             results += list(made) if isinstance(made, (list, tuple)) else [made]
         results = results[: len(names)]

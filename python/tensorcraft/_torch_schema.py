@@ -186,7 +186,8 @@ class Operator:
 
     def kernel_text(self) -> str:
         """A function of torch's arguments that passes those of the registry to `_call`."""
-        return self._function_text(self.arguments, f"return _results(_call({self._passed('None')}))")
+        written = tuple_text(self.inputs[: self.written])
+        return self._function_text(self.arguments, f"return _results(_call({self._passed('None')}), {written})")
 
     def out_text(self) -> str:
         """The same of the overload for given memory, which passes it on in the order of the results."""

@@ -280,7 +280,8 @@ class OperatorOf final : public Operator {
   }
   Options options(const Arguments& a) const {
     const size_t most = def_.inputs.size();
-    const size_t least = most - size_t(std::ranges::count(def_.inputs, true, &Parameter::optional));
+    const auto may_end = [](const Parameter& p) { return p.optional && p.named; };
+    const size_t least = most - size_t(std::ranges::count_if(def_.inputs, may_end));
     if (a.inputs.size() < least || a.inputs.size() > most || a.options.size() > def_.options.size())
       fail(ErrorKind::type, def_.name, ": takes ", least == most ? "" : join(least, " to "), most,
            " arrays and at most ", def_.options.size(), " options, got ", a.inputs.size(), " and ",

@@ -97,6 +97,12 @@ class Operator {
   Description description_;
 };
 
+// Stands in the place of an input that a call leaves out though others follow it.
+inline TensorView absent_input(Device device) { return {nullptr, DType::uint8, {0}, device}; }
+inline bool is_absent(const TensorView& input) {
+  return input.rank() == 1 && input.size() == 0 && input.dtype() == DType::uint8;
+}
+
 // The registry, in the order of the index.
 using OperatorList = std::vector<const Operator*>;
 

@@ -53,7 +53,8 @@ template <class Problem, class Options>
 struct Definition {
   std::string_view name, group, summary, details;
   Immortal<std::string_view> aliases = {};
-  Immortal<Parameter> inputs;  // a call may leave out optional ones at the end
+  Immortal<Parameter>
+      inputs;  // a call may leave out optional ones: absent_input(), named at the end
   Immortal<Option<Options>> options = {};
   std::string_view out_name = "out";  // of the first output, as infer() names it
   std::string_view out_doc;

@@ -37,6 +37,18 @@ std::string_view kind_of(const Value& v) {
   return names[v.index()];
 }
 
+Parameter optional_input(std::string_view name, ParameterDoc doc) {
+  Parameter parameter{name, doc};
+  parameter.optional = true;
+  return parameter;
+}
+
+Parameter optional_written(std::string_view name, ParameterDoc doc) {
+  Parameter parameter = written(name, doc);
+  parameter.optional = true;
+  return parameter;
+}
+
 Parameter written(std::string_view name, ParameterDoc doc) {
   Parameter parameter{name, doc};
   parameter.written = true;

@@ -87,18 +87,22 @@ struct Parameter {
   std::string_view name;
   ParameterDoc doc;
   ParameterKind kind = ParameterKind::tensor;
-  bool optional = false;                      // None is accepted
-  bool positional = false;                    // NumPy users write it by position
-  bool or_tensor = false;                     // of kind boolean or number: or a tensor of them
-  bool named = false;                         // an input that the caller names: named_values
-  bool written = false;                       // an input that becomes a result in place
-  bool addresses = false;                     // or a table of addresses, of int64 or uint64
-  std::string default_value;                  // as Python text; empty for a required input
+  bool optional = false;      // None is accepted; an input of a fixed place is absent then
+  bool positional = false;    // NumPy users write it by position
+  bool or_tensor = false;     // of kind boolean or number: or a tensor of them
+  bool named = false;         // an input that the caller names: named_values
+  bool written = false;       // an input that becomes a result in place
+  bool addresses = false;     // or a table of addresses, of int64 or uint64
+  std::string default_value;  // as Python text; empty for a required input
   std::span<const std::string_view> choices;  // of kind choice
 };
 
 // An input that becomes a result in place, unless the call gives memory for it.
 Parameter written(std::string_view name, ParameterDoc doc);
+// Likewise, if the call gives it; else it is absent.
+Parameter optional_written(std::string_view name, ParameterDoc doc);
+// An input that may be absent.
+Parameter optional_input(std::string_view name, ParameterDoc doc);
 // Its text with the names of its dtypes.
 std::string to_string(const ParameterDoc& doc);
 // Returns the meaning of a parameter, with the words that it takes, and whether it is written in

@@ -54,6 +54,14 @@ TensorCase tensor(const Json& j, DType dtype, const Names& names) {
   return t;
 }
 
+TensorCase absent_tensor() {
+  const TensorView absent = op::absent_input(Device::cpu());
+  TensorCase t;
+  t.dtype = absent.dtype();
+  t.shape = absent.shape();
+  return t;
+}
+
 Json scalar(const Json& j, const Names& names) {
   if (j.is_object()) {  // settings
     std::string text;
@@ -85,6 +93,8 @@ Case make_case(const op::Operator& op, const Json& j, DType dtype, const Names& 
   for (const auto& p : d.inputs)
     if (!p.optional || j.at("inputs").contains(std::string(p.name)))
       c.inputs.push_back(tensor(j.at("inputs").at(std::string(p.name)), dtype, names));
+    else if (!p.named)
+      c.inputs.push_back(absent_tensor());
   const Json given = j.value("options", Json::object());
   for (const auto& [key, value] : given.items())
     if (std::none_of(d.options.begin(), d.options.end(),

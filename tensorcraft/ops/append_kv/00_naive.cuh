@@ -9,19 +9,23 @@
 
 namespace tensorcraft::kernel::append_kv {
 
-// A head as it goes in, normalised.
+// A head as it goes in, normalised, and what is behind it, which is not.
 template <class T, class W>
 struct Head {
   const T* in;
   const W* weight;  // null: as it is
   int64_t step;
+  int dim;
+  const T* behind = nullptr;
+  int64_t behind_step = 0;
   float unit = 1;  // 1 over the root mean square
 
   TC_DEVICE float operator[](int i) const {
+    if (i >= dim) return float(behind[(i - dim) * behind_step]);
     const float x = float(in[i * step]);
     return weight ? x * unit * float(weight[i]) : x;
   }
-  TC_DEVICE void normalize(int dim, float eps) {
+  TC_DEVICE void normalize(float eps) {
     if (!weight) return;
     float squares = 0;
     for (int i = int(threadIdx.x % 32); i < dim; i += 32)
@@ -30,10 +34,10 @@ struct Head {
   }
 };
 
-// put(i, x) with every element of a head of `dim`, of which `half` pairs rotate.
+// put(i, x) with every element of a head of `dim`, of which `half` pairs from `first` on rotate.
 template <class W, class T, class P, class Put>
-TC_DEVICE void prepare(const P& p, int64_t token, const Head<T, W>& head, int dim, int half,
-                       const Put& put) {
+TC_DEVICE void prepare(const P& p, int64_t token, const Head<T, W>& head, int dim, int first,
+                       int half, const Put& put) {
   const int lane = int(threadIdx.x % 32);
   if (half > 0) {
     const int64_t at = position_of(p, token);
@@ -42,13 +46,17 @@ TC_DEVICE void prepare(const P& p, int64_t token, const Head<T, W>& head, int di
       if (at >= 0)
         r = {float(static_cast<const W*>(p.cos)[at * p.cos_row + i * p.cos_step]),
              float(static_cast<const W*>(p.sin)[at * p.sin_row + i * p.sin_step])};
-      float first = head[i], second = head[i + half];
-      rotate(first, second, r);
-      put(i, first);
-      put(i + half, second);
+      const int at_first = first + i, at_second = at_first + half;
+      float x = head[at_first], y = head[at_second];
+      rotate(x, y, r);
+      put(at_first, x);
+      put(at_second, y);
     }
   }
-  for (int i = 2 * half + lane; i < dim; i += 32) put(i, head[i]);
+  for (int other = lane; other < dim - 2 * half; other += 32) {
+    const int i = other < first ? other : other + 2 * half;
+    put(i, head[i]);
+  }
 }
 
 struct Naive {
@@ -63,10 +71,10 @@ struct Naive {
     if (h < p.q.count) {
       Head<T, W> head{
           static_cast<const T*>(p.q.in) + row_offset(p, Params::kQ, token) + h * p.q.head,
-          static_cast<const W*>(p.q_weight), p.q.step};
-      head.normalize(p.q.dim, p.eps);
+          static_cast<const W*>(p.q_weight), p.q.step, p.q.dim};
+      head.normalize(p.eps);
       T* out = static_cast<T*>(p.q_out) + row_offset(p, Params::kQOut, token) + h * p.q_out_head;
-      return prepare<W>(p, token, head, p.q.dim, p.half,
+      return prepare<W>(p, token, head, p.q.dim, rotated_from(p), p.half,
                         [&](int e, float x) { out[e * p.q_out_step] = T(x); });
     }
     const Place place = place_of(p, token);
@@ -78,11 +86,16 @@ struct Naive {
     const Cache& cache = is_k ? p.k_cache : p.v_cache;
     Head<T, W> head{static_cast<const T*>(from.in) +
                         row_offset(p, is_k ? Params::kK : Params::kV, token) + h * from.head,
-                    is_k ? static_cast<const W*>(p.k_weight) : nullptr, from.step};
-    head.normalize(from.dim, p.eps);
+                    is_k ? static_cast<const W*>(p.k_weight) : nullptr, from.step, from.dim};
+    if (is_k && p.k_pe.count) {
+      head.behind =
+          static_cast<const T*>(p.k_pe.in) + row_offset(p, Params::kKPe, token) + h * p.k_pe.head;
+      head.behind_step = p.k_pe.step;
+    }
+    head.normalize(p.eps);
     Code* out = static_cast<Code*>(cache.data) + place.offset(cache, h);
     const float scale = scale_of(p, is_k, token, h);
-    prepare<W>(p, token, head, from.dim, is_k ? p.half : 0,
+    prepare<W>(p, token, head, is_k ? row_dim(p) : p.v.dim, rotated_from(p), is_k ? p.half : 0,
                [&](int e, float x) { out[e * cache.step] = stored<Code>(x, scale); });
   }
 };

@@ -14,10 +14,12 @@ struct AppendKvOptions {
   // float32 [], or [heads_k], or one for each token and head, k's shape without head_dim: a code is
   // k / it
   std::optional<TensorView> k_scale = {}, v_scale = {};
-  std::optional<TensorView> q = {};              // [..., heads, head_dim], prepared as k is
+  std::optional<TensorView> k_pe = {};           // [..., heads_k, rope_dim]: behind k in its rows
+  std::optional<TensorView> q = {};              // [..., heads, row of k_cache], prepared as k is
   std::optional<TensorView> cos = {}, sin = {};  // [max_seq, rotated / 2]; both, and positions
   std::optional<TensorView> positions = {};  // int32 or int64 [...], a row of cos for each token
-  // [head_dim]: each head of q, of k, is divided by its root mean square and multiplied by it.
+  // [head_dim]: each head of q, of k, is divided by its root mean square and multiplied by it; k_pe
+  // is not.
   std::optional<TensorView> q_weight = {}, k_weight = {};
   float eps = 1e-6f;                      // added to the mean square
   CacheLayout layout = CacheLayout::nhd;  // of the caches
@@ -28,23 +30,29 @@ struct AppendKvOptions {
   std::source_location where = std::source_location::current();  // the line that errors name
 };
 
-// Writes keys and values of tokens into paged caches: token t goes to row slots[t] % block_size of
-// block slots[t] / block_size. Caches: [blocks, block_size, heads_k, head_dim] or, as layout says,
-// [blocks, heads_k, block_size, head_dim]; k: [..., heads_k, head_dim], float32, float16 or
-// bfloat16; v the same, its head_dim may differ; slots: int32 or int64 [...]. A cache has the dtype
-// of k, or float8_e4m3fn, float8_e5m2 or int8 codes: k / k_scale rounded to nearest even and
-// saturated. Any strides, but weights are contiguous. A negative slot skips its token. Before, k
-// and q are normalised by head if there are weights, then rotated as rope() does if there are cos,
-// sin and positions, the first `rotated` elements of a head: all in float32, rounded once. cos, sin
-// and weights have one dtype, that of k or float32. Two tokens of one slot are the caller's error.
-// A slot behind the cache or a position behind cos is an error of kind index on a host device,
-// before anything is written on the CPU; a GPU leaves such a token out, and makes one with such a
-// position NaN. k_cache_out: k_cache, or memory that becomes a copy of it with the tokens.
-void append_kv(const TensorView& k_cache_out, const TensorView& k_cache, const TensorView& v_cache,
-               const TensorView& k, const TensorView& v, const TensorView& slots,
+// Writes keys and values of tokens, or latent rows, into paged caches: token t goes to row slots[t]
+// % block_size of block slots[t] / block_size. Caches: [blocks, block_size, heads_k, head_dim] or,
+// as layout says, [blocks, heads_k, block_size, head_dim]; k: [..., heads_k, head_dim], float32,
+// float16 or bfloat16; v the same, its head_dim may differ; slots: int32 or int64 [...]. A cache
+// has the dtype of k, or float8_e4m3fn, float8_e5m2 or int8 codes: k / k_scale rounded to nearest
+// even and saturated. Any strides, but weights are contiguous. A negative slot skips its token.
+// Before, k and q are normalised by head if there are weights, then rotated as rope() does if there
+// are cos, sin and positions, the first `rotated` elements of a head: all in float32, rounded once.
+// cos, sin and weights have one dtype, that of k or float32. Two tokens of one slot are the
+// caller's error. A slot behind the cache or a position behind cos is an error of kind index on a
+// host device, before anything is written on the CPU; a GPU leaves such a token out, and makes one
+// with such a position NaN. k_cache_out: k_cache, or memory that becomes a copy of it with the
+// tokens.
+//
+// Without v_cache and v k_cache is a latent cache: k is its rows, or with k_pe the part of them in
+// front of it, and the last `rotated` elements of a row, of q too, are those that rotate.
+void append_kv(const TensorView& k_cache_out, const TensorView& k_cache,
+               const std::optional<TensorView>& v_cache, const TensorView& k,
+               const std::optional<TensorView>& v, const TensorView& slots,
                const AppendKvOptions& options = {});
 // Writes likewise, but in place.
-void append_kv(const TensorView& k_cache, const TensorView& v_cache, const TensorView& k,
-               const TensorView& v, const TensorView& slots, const AppendKvOptions& options = {});
+void append_kv(const TensorView& k_cache, const std::optional<TensorView>& v_cache,
+               const TensorView& k, const std::optional<TensorView>& v, const TensorView& slots,
+               const AppendKvOptions& options = {});
 
 }  // namespace tensorcraft

@@ -74,8 +74,9 @@ class Writer {
         k_weight_(numbers<Float>(q.k_weight)),
         k_scale_(numbers<Float>(q.k_scale)),
         v_scale_(numbers<Float>(q.v_scale)),
-        k_tokens_(tokens_of(q.k)),
-        v_tokens_(tokens_of(q.v)) {
+        k_tokens_(tokens_of(q.k)) {
+    if (q.v) v_tokens_ = tokens_of(*q.v);
+    if (q.k_pe) k_pe_tokens_ = tokens_of(*q.k_pe);
     if (q.q) {
       q_tokens_ = tokens_of(*q.q);
       q_out_tokens_ = tokens_of(*q.q_out);
@@ -90,15 +91,16 @@ class Writer {
       const int head = from.rank() - 2;
       for (int64_t h = 0; h < from.shape(head); ++h) {
         std::vector<Float>& x =
-            read(from, q_tokens_.offset(token) + h * from.stride(head), q_weight_, true);
+            read(from, q_tokens_.offset(token) + h * from.stride(head), q_weight_);
+        rotate(x);
         store(to, q_out_tokens_.offset(token) + h * to.stride(head), to.stride(head + 1), x.data(),
               int64_t(x.size()), Float(1));
       }
     }
     const int64_t slot = slots_.integer(token);
     if (slot < 0) return;
-    write_heads(q_.k, k_tokens_.offset(token), token, slot, q_.k_cache_out, k_scale_, true);
-    write_heads(q_.v, v_tokens_.offset(token), token, slot, q_.v_cache_out, v_scale_, false);
+    write_keys(token, slot);
+    if (q_.v) write_values(token, slot);
   }
 
  private:
@@ -111,19 +113,30 @@ class Writer {
     return scale.empty() ? Float(1) : scale[size_t(i) % scale.size()];
   }
 
-  void write_heads(const TensorView& from, int64_t offset, int64_t token, int64_t slot,
-                   const TensorView& cache, const std::vector<Float>& scale, bool is_k) const {
-    const int64_t size = cache.shape(1);
-    const int head = from.rank() - 2;
-    const std::vector<Float> none;
-    for (int64_t h = 0; h < from.shape(head); ++h) {
+  void write_keys(int64_t token, int64_t slot) const {
+    const int head = q_.k.rank() - 2;
+    for (int64_t h = 0; h < q_.k.shape(head); ++h) {
       std::vector<Float>& x =
-          read(from, offset + h * from.stride(head), is_k ? k_weight_ : none, is_k);
-      store(cache,
-            slot / size * cache.stride(0) + slot % size * cache.stride(1) + h * cache.stride(2),
-            cache.stride(3), x.data(), int64_t(x.size()),
-            scale_of(scale, token * from.shape(head) + h));
+          read(q_.k, k_tokens_.offset(token) + h * q_.k.stride(head), k_weight_);
+      if (q_.k_pe) append(x, *q_.k_pe, k_pe_tokens_.offset(token) + h * q_.k_pe->stride(head));
+      rotate(x);
+      put(q_.k_cache_out, slot, h, x, scale_of(k_scale_, token * q_.k.shape(head) + h));
     }
+  }
+  void write_values(int64_t token, int64_t slot) const {
+    const int head = q_.v->rank() - 2;
+    for (int64_t h = 0; h < q_.v->shape(head); ++h)
+      put(*q_.v_cache_out, slot, h,
+          read(*q_.v, v_tokens_.offset(token) + h * q_.v->stride(head), {}),
+          scale_of(v_scale_, token * q_.v->shape(head) + h));
+  }
+  // A head of a slot.
+  static void put(const TensorView& cache, int64_t slot, int64_t head, const std::vector<Float>& x,
+                  Float scale) {
+    const int64_t size = cache.shape(1);
+    const int64_t at =
+        slot / size * cache.stride(0) + slot % size * cache.stride(1) + head * cache.stride(2);
+    store(cache, at, cache.stride(3), x.data(), int64_t(x.size()), scale);
   }
 
   // Holds the angles of the token that the thread is at.
@@ -145,9 +158,9 @@ class Writer {
     row(angles().sines, *q_.sin);
   }
 
-  // A head, normalised and rotated; the vector is the thread's.
-  std::vector<Float>& read(const TensorView& from, int64_t offset, const std::vector<Float>& weight,
-                           bool rotates) const {
+  // A head, normalised; the vector is the thread's.
+  std::vector<Float>& read(const TensorView& from, int64_t offset,
+                           const std::vector<Float>& weight) const {
     thread_local std::vector<Float> x;
     const int64_t dim = from.shape(from.rank() - 1);
     x.resize(size_t(dim));
@@ -158,22 +171,31 @@ class Writer {
       const Float unit = 1 / std::sqrt(squares / Float(dim) + Float(q_.eps));
       for (size_t i = 0; i < x.size(); ++i) x[i] *= unit * weight[i];
     }
-    const int64_t half = rotates ? q_.half() : 0;
-    const auto& [coses, sines] = angles();
-    for (int64_t i = 0; i < half; ++i) {
-      const Float cos = coses[size_t(i)], sin = sines[size_t(i)];
-      const Float a = x[size_t(i)], b = x[size_t(i + half)];
-      x[size_t(i)] = a * cos - b * sin;
-      x[size_t(i + half)] = b * cos + a * sin;
-    }
     return x;
+  }
+  // Elements behind a head.
+  static void append(std::vector<Float>& x, const TensorView& from, int64_t offset) {
+    const int64_t dim = from.shape(from.rank() - 1), before = int64_t(x.size());
+    x.resize(size_t(before + dim));
+    load(x.data() + before, from, offset, from.stride(from.rank() - 1), dim);
+  }
+  // The first elements of a head, or of a latent cache the last ones.
+  void rotate(std::vector<Float>& x) const {
+    const auto half = size_t(q_.half()), first = q_.v ? 0 : x.size() - 2 * half;
+    const auto& [coses, sines] = angles();
+    for (size_t i = 0; i < half; ++i) {
+      Float &a = x[first + i], &b = x[first + i + half];
+      const Float cos = coses[i], sin = sines[i], before = a;
+      a = before * cos - b * sin;
+      b = b * cos + before * sin;
+    }
   }
 
   const Problem& q_;
   host::Elements slots_;
   std::optional<host::Elements> positions_;
   std::vector<Float> q_weight_, k_weight_, k_scale_, v_scale_;
-  RowMap q_tokens_{}, q_out_tokens_{}, k_tokens_, v_tokens_;
+  RowMap q_tokens_{}, q_out_tokens_{}, k_tokens_, k_pe_tokens_{}, v_tokens_{};
 };
 
 void copy(const TensorView& to, const TensorView& from) {
@@ -190,7 +212,7 @@ void copy(const TensorView& to, const TensorView& from) {
 void cpu(const Problem& q) {
   check_indices(q);
   copy(q.k_cache_out, q.k_cache);
-  copy(q.v_cache_out, q.v_cache);
+  if (q.v) copy(*q.v_cache_out, *q.v_cache);
   const Writer<float> writer(q);
   constexpr int64_t kGrainTokens = 64;
   host::parallel_for(q.slots.size(), kGrainTokens, [&](int64_t begin, int64_t end) {
@@ -201,7 +223,7 @@ void cpu(const Problem& q) {
 void reference(const Problem& q) {
   check_indices(q);
   copy(q.k_cache_out, q.k_cache);
-  copy(q.v_cache_out, q.v_cache);
+  if (q.v) copy(*q.v_cache_out, *q.v_cache);
   const Writer<double> writer(q);
   for (int64_t token = 0; token < q.slots.size(); ++token) writer.write(token);
 }

@@ -12,7 +12,7 @@ struct Cache {
   int64_t block, row, head, step;
 };
 
-// The heads of a token in q, k or v.
+// The heads of a token in q, k or v, or what k has behind its elements.
 struct Heads {
   const void* in;
   int64_t head, step;  // strides
@@ -21,9 +21,9 @@ struct Heads {
 
 // Run time. The rows of the tensors are tokens.
 struct Params {
-  enum { kQ, kQOut, kK, kV, kSlots, kPositions, kKScale, kVScale, kTensors };
+  enum { kQ, kQOut, kK, kKPe, kV, kSlots, kPositions, kKScale, kVScale, kTensors };
   Cache k_cache, v_cache;
-  Heads q, k, v;
+  Heads q, k, k_pe, v;  // of k_pe and v no heads: they are not given
   void* q_out;
   int64_t q_out_head, q_out_step;
   const void *slots, *positions;
@@ -32,18 +32,26 @@ struct Params {
   const void *q_weight, *k_weight;  // null: not normalised
   int64_t tokens, places, max_seq;  // places: slots of the cache
   int32_t block_size;
-  int32_t half;  // pairs of a head that rotate
+  int32_t half;         // pairs of a head that rotate
+  int32_t rotates_end;  // they are its last elements, not its first
   int32_t wide_slots, wide_positions;
   float eps;
   int64_t step[kTensors];
 };
 
+// Elements of a row of k_cache, and of a head of q.
+TC_HOST_DEVICE int row_dim(const Params& p) { return p.k.dim + p.k_pe.dim; }
+// The first element of such a row that rotates.
+TC_HOST_DEVICE int rotated_from(const Params& p) {
+  return p.rotates_end ? row_dim(p) - 2 * p.half : 0;
+}
+
 struct Config {
   int threads = 256;
   int lanes = 1;       // vectorized: threads next to each other in a head
   int heads = 1;       // vectorized: heads of a token that are worked on side by side
-  int rotates = 0;     // vectorized
-  int normalizes = 0;  // vectorized
+  int rotates = 0;     // above naive
+  int normalizes = 0;  // above naive
   int nested = 0;      // the tokens of a tensor lie along more than one axis
 };
 

@@ -48,6 +48,7 @@ inline bool has_aligned_parameters(const CallParams& p, int bytes) {
 
 inline std::string_view access_refusal(const CallParams& p, const Given& given) {
   const int bytes = given.element_bytes;
+  if (p.v.count == 0 || p.k_pe.count) return "takes k and v, and no k_pe";
   if (p.k.dim != p.v.dim) return "k and v must have one head_dim";
   if (given.rotates && 2 * p.half != p.k.dim) return "all of a head must rotate, or nothing";
   if ((p.q.count && (p.q.step != 1 || p.q_out_step != 1)) || p.k.step != 1 || p.v.step != 1 ||
