@@ -4,6 +4,7 @@
 // mean square, then over the pairs that rotate, then over what is left. Each lane reads slot,
 // position, cos and sin for itself.
 #include "tensorcraft/device/float16.cuh"
+#include "tensorcraft/device/latent_row.h"
 #include "tensorcraft/device/reduce.cuh"
 #include "tensorcraft/ops/append_kv/token.cuh"
 
@@ -59,6 +60,28 @@ TC_DEVICE void prepare(const P& p, int64_t token, const Head<T, W>& head, int di
   }
 }
 
+// A row of 656 bytes, group by group of its latent values.
+template <class W, class T, class P>
+TC_DEVICE void put_latent_row(const P& p, int64_t token, const Head<T, W>& head,
+                              const LatentRowOut& row) {
+  constexpr int kOfLane = LatentRow::kGroup / 32;
+  const int lane = int(threadIdx.x % 32);
+  for (int group = 0; group < LatentRow::kGroups; ++group) {
+    const int first = group * LatentRow::kGroup + lane;
+    float x[kOfLane], amax = 0;
+    for (int e = 0; e < kOfLane; ++e) {
+      x[e] = head[first + 32 * e];
+      amax = fmax_nan(amax, fabsf(x[e]));
+    }
+    const float scale = code_scale<e4m3>(warp_max(amax));
+    for (int e = 0; e < kOfLane; ++e) row.code(first + 32 * e) = to_code<e4m3>(x[e] / scale);
+    if (lane == 0) row.scale(group) = scale;
+  }
+  prepare<W>(p, token, head, LatentRow::kDim, rotated_from(p), p.half, [&](int e, float x) {
+    if (e >= LatentRow::kLatent) row.rope(e - LatentRow::kLatent) = bf16(x);
+  });
+}
+
 struct Naive {
   template <class T, class Code, class W, Config C>
   TC_DEVICE static void run(const RowParams<Params, C>& p) {
@@ -94,9 +117,13 @@ struct Naive {
     }
     head.normalize(p.eps);
     Code* out = static_cast<Code*>(cache.data) + place.offset(cache, h);
-    const float scale = scale_of(p, is_k, token, h);
-    prepare<W>(p, token, head, is_k ? row_dim(p) : p.v.dim, rotated_from(p), is_k ? p.half : 0,
-               [&](int e, float x) { out[e * cache.step] = stored<Code>(x, scale); });
+    if constexpr (kIsRow<Code>) {
+      put_latent_row<W>(p, token, head, LatentRowOut{out});
+    } else {
+      const float scale = scale_of(p, is_k, token, h);
+      prepare<W>(p, token, head, is_k ? row_dim(p) : p.v.dim, rotated_from(p), is_k ? p.half : 0,
+                 [&](int e, float x) { out[e * cache.step] = stored<Code>(x, scale); });
+    }
   }
 };
 

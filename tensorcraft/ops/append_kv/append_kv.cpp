@@ -115,11 +115,12 @@ const op::HostVariant<Problem> kHost[] = {
 
 // Only the rows of the tokens move in the caches, unless these are copied.
 op::Cost cost(const Problem& q) {
-  const double tokens =
-      double(q.slots.size() * q.k_cache.shape(2) * q.row_dim()) + double(q.v ? q.v->size() : 0);
-  op::Cost c{.bytes = tokens * double(dtype_bytes(q.k.dtype()) + dtype_bytes(q.k_cache.dtype())) +
-                      double(q.slots.nbytes()),
-             .flops = tokens};
+  const int64_t rows = q.slots.size() * q.k_cache.shape(2), values = q.v ? q.v->size() : 0;
+  const double read = double(rows * q.row_dim() + values),
+               written = double(rows * q.k_cache.shape(3) + values);
+  op::Cost c{.bytes = read * double(dtype_bytes(q.k.dtype())) +
+                      written * double(dtype_bytes(q.k_cache.dtype())) + double(q.slots.nbytes()),
+             .flops = read};
   if (q.k_cache_out.data() != q.k_cache.data()) c.bytes += 2 * double(q.k_cache.nbytes());
   if (q.v && q.v_cache_out->data() != q.v_cache->data()) c.bytes += 2 * double(q.v_cache->nbytes());
   if (q.q) {
@@ -152,7 +153,11 @@ const op::Definition<Problem, Options> kDefinition{
         "latent "
         "cache, in whose rows what rotates lies last; k_pe brings it in an array of its own, then "
         "a "
-        "row is k and behind it k_pe. "
+        "row is k and behind it k_pe. Such a cache may be of uint8, (blocks, block_size, 656): "
+        "rows "
+        "of 512 codes of float8_e4m3fn, 4 float32 scales of 128 codes each, and 64 bfloat16 values "
+        "that rotate. A scale is the largest magnitude of its 128 values / 448, or 1 if that is 0; "
+        "all 128 read as NaN if there is a NaN or an infinity among them. "
         "Before that k, and q if it is given, are normalised by head, x / sqrt(mean(x^2) + eps) * "
         "weight, if there is a weight, and rotated as rope does with style=\"half\" if there are "
         "cos, sin and positions: the first 2 * cos.shape[1] elements of a head, or without v the "
@@ -196,7 +201,7 @@ const op::Definition<Problem, Options> kDefinition{
                        &Options::v_cache_out},
                       {{"q_out", "q prepared, its shape and dtype", "q"}, &Options::q_out}},
     .dtypes = {DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn,
-               DType::float8_e5m2, DType::int8},
+               DType::float8_e5m2, DType::int8, DType::uint8},
     .in_place = true,
     .infer = infer,
     .check = check,

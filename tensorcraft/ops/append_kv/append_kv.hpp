@@ -46,6 +46,14 @@ struct AppendKvOptions {
 //
 // Without v_cache and v k_cache is a latent cache: k is its rows, or with k_pe the part of them in
 // front of it, and the last `rotated` elements of a row, of q too, are those that rotate.
+//
+// A k_cache of uint8 [blocks, block_size, 656], also [blocks, block_size, 1, 656] in the order of
+// layout, has rows as device/latent_row.h says: 512 latent values in 4 groups of 128, codes of
+// float8_e4m3fn with a float32 scale each, and 64 values in bfloat16. The scale of a group is its
+// largest magnitude / 448, or 1 if that is 0, so zeros become codes of 0; a code is x / scale,
+// rounded to nearest even and saturated. All 128 values of a group with a NaN or an infinity read
+// as NaN: its scale is a NaN, or infinite, and what is finite then has code 0. What rotates is
+// rounded once, from float32 to bfloat16. Rows are contiguous and begin at multiples of 16 bytes.
 void append_kv(const TensorView& k_cache_out, const TensorView& k_cache,
                const std::optional<TensorView>& v_cache, const TensorView& k,
                const std::optional<TensorView>& v, const TensorView& slots,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/device/latent_row.h"
 #include "tensorcraft/op/host/element_type.hpp"
 #include "tensorcraft/op/host/elements.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
@@ -61,6 +62,20 @@ void store(const TensorView& t, int64_t offset, int64_t step, const Float* x, in
         to[i * step] = Element(quotient);
     }
   });
+}
+
+// A row of 656 bytes, of its 576 elements.
+template <class Float>
+void store_latent_row(const LatentRowOut& row, const Float* x) {
+  for (int group = 0; group < LatentRow::kGroups; ++group) {
+    const Float* const from = x + group * LatentRow::kGroup;
+    float amax = 0;
+    for (int i = 0; i < LatentRow::kGroup; ++i) amax = fmax_nan(amax, fabsf(float(from[i])));
+    const float scale = row.scale(group) = code_scale<e4m3>(amax);
+    for (int i = 0; i < LatentRow::kGroup; ++i)
+      row.code(group * LatentRow::kGroup + i) = e4m3(float(from[i] / Float(scale)));
+  }
+  for (int i = 0; i < LatentRow::kRope; ++i) row.rope(i) = bf16(float(x[LatentRow::kLatent + i]));
 }
 
 // Computes a call with Floats.
@@ -136,7 +151,10 @@ class Writer {
     const int64_t size = cache.shape(1);
     const int64_t at =
         slot / size * cache.stride(0) + slot % size * cache.stride(1) + head * cache.stride(2);
-    store(cache, at, cache.stride(3), x.data(), int64_t(x.size()), scale);
+    if (cache.dtype() == DType::uint8)
+      store_latent_row(LatentRowOut{cache.data_as<uint8_t>() + at}, x.data());
+    else
+      store(cache, at, cache.stride(3), x.data(), int64_t(x.size()), scale);
   }
 
   // Holds the angles of the token that the thread is at.

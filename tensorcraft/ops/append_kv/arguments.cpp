@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorcraft/ops/append_kv/arguments.hpp"
 
+#include "tensorcraft/device/latent_row.h"
 #include "tensorcraft/op/checks/check.hpp"
+#include "tensorcraft/op/checks/latent_rows.hpp"
 
 namespace tensorcraft::kernel::append_kv {
 namespace {
@@ -25,6 +27,7 @@ int64_t row_dim(const TensorView& k, const Options& o) {
 
 // A cache as [blocks, block_size, heads_k, head_dim].
 TensorView by_rows(const TensorView& cache, CacheLayout layout) {
+  if (cache.dtype() == DType::uint8) return op::latent_rows(kName, "k_cache", cache, layout);
   return layout == CacheLayout::nhd ? cache : cache.transpose(1, 2);
 }
 
@@ -34,7 +37,7 @@ void check_cache(std::string_view name, const TensorView& cache, const TensorVie
                  const std::optional<TensorView>& scale) {
   const DType dtype = tokens.dtype();
   op::check_dtype(kName, name, cache,
-                  {dtype, DType::float8_e4m3fn, DType::float8_e5m2, DType::int8});
+                  {dtype, DType::float8_e4m3fn, DType::float8_e5m2, DType::int8, DType::uint8});
   if (scale) {
     const std::string_view name_of_it = name == "k_cache" ? "k_scale" : "v_scale";
     const Dims each(std::span<const int64_t>(tokens.shape()).first(size_t(tokens.rank() - 1)));
@@ -78,6 +81,28 @@ void check_keys(const TensorView& k, const Options& o) {
   op::check_like(kName, "k_pe", *o.k_pe, k.dtype(), shape);
 }
 
+// A cache of rows of 656 bytes.
+void check_latent_rows(const Inputs& in, const Options& o) {
+  if (in.has_values())
+    fail(ErrorKind::value, kName,
+         ": k_cache: uint8 rows have latent values and no v; leave "
+         "v_cache and v out, or give caches of the dtype of k or of codes");
+  op::latent_rows(kName, "k_cache", in.k_cache, o.layout);
+  const int64_t heads = in.k.shape(in.k.rank() - 2), dim = row_dim(in.k, o);
+  if (heads != 1 || dim != LatentRow::kDim || (o.k_pe && dim_of(in.k) != LatentRow::kLatent))
+    fail(ErrorKind::value, kName, ": k: rows of ", LatentRow::kBytes, " bytes have one head of ",
+         LatentRow::kDim, " elements, or of ", LatentRow::kLatent, " beside a k_pe of ",
+         LatentRow::kRope, ", got shape ", in.k.shape(), o.k_pe ? " and k_pe of " : "",
+         o.k_pe ? join(o.k_pe->shape()) : "");
+  if (o.k_scale)
+    fail(ErrorKind::value, kName, ": k_scale: rows of ", LatentRow::kBytes,
+         " bytes have scales of their own, which are computed; leave it out");
+  if (o.cos && o.cos->rank() == 2 && 2 * o.cos->shape(1) > LatentRow::kRope)
+    fail(ErrorKind::value, kName, ": cos: its rows turn ", o.cos->shape(1), " pairs, and a row of ",
+         LatentRow::kBytes, " bytes keeps ", LatentRow::kRope,
+         " elements to be rotated; give at most ", LatentRow::kRope / 2, " columns");
+}
+
 // The shapes of caches, k and v; both caches have the same blocks.
 void check_shapes(const Inputs& in, const Options& o) {
   const auto& [k_cache, v_cache, k, v, slots] = in;
@@ -102,6 +127,7 @@ void check_shapes(const Inputs& in, const Options& o) {
         .with_any_strides()
         .verify(cache, kName, name);
   };
+  if (k_cache.dtype() == DType::uint8) return check_latent_rows(in, o);
   match(k_cache, "k_cache", row_dim(k, o));
   check_cache("k_cache", k_cache, k, o.k_scale);
   if (in.has_values()) {
@@ -109,7 +135,11 @@ void check_shapes(const Inputs& in, const Options& o) {
     op::check_dtype(kName, "v_cache", v_cache, {k_cache.dtype()});
     check_cache("v_cache", v_cache, v, o.v_scale);
   }
-  for (const int64_t n : {block_size.unwrap(), heads_k.unwrap(), row_dim(k, o), dim_of(v)})
+}
+
+void check_sizes(const Inputs& in, const Options& o) {
+  const auto& [k_cache, v_cache, k, v, slots] = in;
+  for (const int64_t n : {k_cache.shape(1), k_cache.shape(2), row_dim(k, o), dim_of(v)})
     if (n > kMaxSize)
       fail(ErrorKind::unsupported, kName, ": sizes above 2^30 are not supported, got ", n);
   if (slots.size() > 0 && k_cache.size() == 0)
@@ -171,6 +201,7 @@ void check_parameters(const TensorView& k, const Options& o) {
 
 void check_inputs(const Inputs& in, const Options& o) {
   check_shapes(in, o);
+  check_sizes(in, o);
   check_q(in.k, o);
   check_parameters(in.k, o);
 }
