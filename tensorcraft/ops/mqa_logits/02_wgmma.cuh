@@ -109,6 +109,7 @@ struct KeyProducer {
       uint64_t* const full = &ring.keys.full[cursor.stage];
       ptx::mbarrier_wait_parity(&ring.keys.empty[cursor.stage], cursor.parity);
       if (lane == 0) ptx::mbarrier_arrive_expect_tx(full, sizeof(Keys));
+      __syncwarp();
       const int32_t at[4] = {column * Ring::of_box, box.row, box.block, 0};
       if (copies)
         ptx::tma_load(to + cursor.stage * int(sizeof(Keys) / kVectorBytes), &p.k_map, at, full);
@@ -169,7 +170,6 @@ struct KeyConsumer {
     // Both ends of the hull are ends of tiles, so all lanes stop at once.
     for (int own = first; own < hull.end; own += kStep, cursor.advance(kConsumers)) {
       ptx::mbarrier_wait_parity(&ring.keys.full[cursor.stage], cursor.parity);
-      __syncwarp();
       float next_scale = 0;
       Place after{};
 #pragma unroll 1

@@ -3,10 +3,12 @@
 // A warp computes one query of one head and walks the keys that it sees once, with an online
 // softmax, through the table of pages: one lookup a page. Every query reads all its keys for
 // itself, though the heads of a group share them. Takes everything: ragged batches, any block_size,
-// strides and head_dim, caches of codes, one cache for keys and values.
+// strides and head_dim, caches of codes, one cache for keys and values, rows of 656 bytes, queries
+// and keys in two arrays.
 #include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/reduce.cuh"
+#include "tensorcraft/ops/paged_attention/elements.h"
 #include "tensorcraft/ops/paged_attention/pages.cuh"
 #include "tensorcraft/ops/paged_attention/tokens.cuh"
 
@@ -25,6 +27,8 @@ struct Naive {
     const int64_t line = p.starts ? token : place.i, b = p.starts ? 0 : place.b;
     const T* q = static_cast<const T*>(p.q) + b * p.q_strides.batch + line * p.q_strides.row +
                  h * p.q_strides.head;
+    const T* q_pe = static_cast<const T*>(p.q_pe) + b * p.q_pe_strides.batch +
+                    line * p.q_pe_strides.row + h * p.q_pe_strides.head;
     T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + line * p.out_strides.row +
              h * p.out_strides.head;
     if (place.b < 0) {  // a token of no request
@@ -38,7 +42,9 @@ struct Naive {
     float query[kOfKey], acc[kOfValue];
     for (int e = 0; e < kOfKey; ++e) {
       const int d = lane + 32 * e;
-      query[e] = d < p.head_dim ? float(q[d * p.q_strides.step]) : 0.f;
+      query[e] = 0.f;
+      if (d < p.head_dim)
+        query[e] = element(q, p.q_strides.step, p.q_dim, q_pe, p.q_pe_strides.step, d);
     }
     for (float& a : acc) a = 0;
     float top = -kInfinity, sum = 0.f;
@@ -50,10 +56,12 @@ struct Naive {
       if (block < 0) continue;
       if (p.tree.data && !tree.sees(j)) continue;
       const Code* k = static_cast<const Code*>(p.k.data) + pages.offset(p.k, block, j);
+      const Code* k_pe = static_cast<const Code*>(p.k_pe.data) + pages.offset(p.k_pe, block, j);
       const Code* v = static_cast<const Code*>(p.v.data) + pages.offset(p.v, block, j);
       float s = 0.f;
       for (int e = 0; e < kOfKey; ++e)
-        if (const int d = lane + 32 * e; d < p.head_dim) s += query[e] * float(k[d * p.k.step]);
+        if (const int d = lane + 32 * e; d < p.head_dim)
+          s += query[e] * element(k, p.k.step, p.k_dim, k_pe, p.k_pe.step, d);
       s = capped(warp_sum(s) * (p.scale * pages.scale(p.k, block, j)), p.softcap);
       const float next = fmaxf(top, s);
       // A first score of -inf leaves the maximum at -inf; -inf - (-inf) would be NaN.
@@ -63,7 +71,7 @@ struct Naive {
       const float of_value = weight * pages.scale(p.v, block, j);
       for (int e = 0; e < kOfValue; ++e)
         if (const int d = lane + 32 * e; d < p.v_dim)
-          acc[e] = acc[e] * keep + of_value * float(v[d * p.v.step]);
+          acc[e] = acc[e] * keep + of_value * element(v, p.v.step, d);
       top = next;
     }
 

@@ -15,6 +15,9 @@ namespace tensorcraft {
 struct PagedAttentionOptions {
   // The registry's form of arguments that the functions take by position.
   std::optional<TensorView> v_cache = {}, block_tables = {}, lengths = {};
+  // Elements of queries behind those of q, and of keys behind those of k_cache: shapes of these but
+  // for head_dim, which is the sum then.
+  std::optional<TensorView> q_pe = {}, k_pe = {};
   std::optional<float> scale = {};  // of q k^T; 1 / sqrt(head_dim) if not given
   // query i sees keys j <= i + lengths[b] - queries; bool [batch], contiguous: is each request
   // causal
@@ -61,14 +64,20 @@ struct PagedAttentionResult {
 // float8_e4m3fn, float8_e5m2 or int8 codes that scales multiply; v may have a head_dim of its own.
 // heads is a multiple of heads_k. block_tables: int32 or int64 [batch, max_blocks]; lengths: int32
 // or int64 [batch], the keys in use. head_dim is at most 576, that of v 512. Any strides. Without
-// v_cache, latent attention: values are the first v_dim elements of keys. Contents behind lengths,
-// in other pages or in other entries of the table have no effect, NaN included. A query that sees
-// no key gives 0, and in lse -inf, or the sink; a token of no request gives 0 and -inf. Scores and
-// sums are float32. The bits of a request do not depend on what else is in the batch. Blocks
-// outside the cache are an error of kind index on a host device; a GPU reads no such block. Lengths
-// that a row of the table has no room for are an error of kind value on a host device; a GPU takes
-// them as its room. Read on the device, so that a captured graph serves growing sequences: lengths,
-// block_tables, cu_seqlens_q, causal, mask and scales.
+// v_cache, latent attention: values are the first v_dim elements of k_cache's. Its cache may be of
+// uint8 [blocks, block_size, 656], also [blocks, block_size, 1, 656] in the order of layout, with
+// rows of device/latent_row.h, contiguous and at multiples of 16 bytes: an element is its code
+// times its scale, so a scale of 0 makes 128 elements 0, an infinite one makes them infinite, or
+// NaN if their code is 0, and a NaN makes them NaN; what sees such a key follows from that, and
+// nothing else. With q_pe and k_pe elements of queries and keys lie in two arrays, of either
+// without the other if their sums agree; k_pe has the dtype of k_cache and its scale. Contents
+// behind lengths, in other pages or in other entries of the table have no effect, NaN included. A
+// query that sees no key gives 0, and in lse -inf, or the sink; a token of no request gives 0 and
+// -inf. Scores and sums are float32. The bits of a request do not depend on what else is in the
+// batch. Blocks outside the cache are an error of kind index on a host device; a GPU reads no such
+// block. Lengths that a row of the table has no room for are an error of kind value on a host
+// device; a GPU takes them as its room. Read on the device, so that a captured graph serves growing
+// sequences: lengths, block_tables, cu_seqlens_q, causal, mask and scales.
 void paged_attention(const TensorView& out, const TensorView& q, const TensorView& k_cache,
                      const std::optional<TensorView>& v_cache, const TensorView& block_tables,
                      const TensorView& lengths, const PagedAttentionOptions& options = {});

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/core/dlpack_traits.hpp"
 #include "tensorcraft/op/host/line_kernels.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
-#include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/op/host/simd.hpp"
 #include "tensorcraft/ops/paged_attention/walk.hpp"
 
@@ -28,7 +26,7 @@ constexpr int kPart = 128;
 std::vector<Task> tasks_of(const Params& p, const std::vector<Request>& requests) {
   std::vector<Task> tasks;
   for (int64_t b = 0; b < p.batch; ++b) {
-    if (has_tiles(requests[size_t(b)])) continue;
+    if (has_tiles(p, requests[size_t(b)])) continue;
     for (int head = 0, heads; head < p.heads; head += heads) {
       heads = std::min(kTaskRows, p.group - head % p.group);
       const int step = kTaskRows / heads;
@@ -103,12 +101,15 @@ class TaskRows {
     const Walk<Code> keys(p_, task_.b, p_.k, task_.head / p_.group, first_),
         values(p_, task_.b, p_.v, task_.head / p_.group, first_),
         next(p_, task_.b, p_.k, task_.head / p_.group, part * kPart + kPart);
-    for_quads(keys, p_.k, p_.head_dim, values, last_ - first_,
+    const Walk<Code> keys_pe(p_, task_.b, p_.k_pe, task_.head / p_.group, first_);
+    const Behind of_keys{keys_pe, p_.head_dim - p_.k_dim};
+    for_quads(keys, of_keys, p_.k, p_.k_dim, values, last_ - first_,
               [&](int j, const host::Lines& lines) { add_logits(j, lines); });
     scale_weights(keys, p_.k, p_.scale);
     for (int row = 0; row < count_; ++row) weigh(row, share(shares, row));
     scale_weights(values, p_.v, 1);
-    for_quads(values, p_.v, p_.v_dim, next, std::clamp(end_ - (part + 1) * kPart, 0, kPart),
+    for_quads(values, Behind{keys_pe, 0}, p_.v, p_.v_dim, next,
+              std::clamp(end_ - (part + 1) * kPart, 0, kPart),
               [&](int j, const host::Lines& lines) { add_values(j, lines, shares); });
   }
   void add(float* shares, float* later) const {
@@ -133,18 +134,31 @@ class TaskRows {
 
   void load_queries() {
     queries_ = host::scratch(host::Slot::row_a, int64_t(count_) * p_.head_dim);
-    for (int row = 0; row < count_; ++row)
-      host::load_row(queries_ + int64_t(row) * p_.head_dim,
-                     static_cast<const T*>(p_.q) + offset(p_.q_strides, row), dtype_of<T>(),
-                     p_.q_strides.step, p_.head_dim);
+    for (int row = 0; row < count_; ++row) {
+      float* const to = queries_ + int64_t(row) * p_.head_dim;
+      load_line(to, static_cast<const T*>(p_.q) + offset(p_.q_strides, row), p_.q_strides.step,
+                p_.q_dim);
+      if (p_.q_dim < p_.head_dim)
+        load_line(to + p_.q_dim, static_cast<const T*>(p_.q_pe) + offset(p_.q_pe_strides, row),
+                  p_.q_pe_strides.step, p_.head_dim - p_.q_dim);
+    }
   }
+  // The elements of k_pe behind those of a line.
+  struct Behind {
+    Walk<Code> walk;
+    int64_t dim;  // 0: none
+  };
   static const float* read_lines(const Code* from, int64_t step, int64_t n, float* buffer) {
     if constexpr (std::is_same_v<Code, float>)
       if (step == 1) return from;
-    if constexpr (sizeof(Code) == 1)
-      host::load_codes(buffer, from, dtype_of<Code>(), step, n);
-    else
-      host::load_row(buffer, from, dtype_of<Code>(), step, n);
+    load_line(buffer, from, step, n);
+    return buffer;
+  }
+  const float* read_both(const Code* from, int64_t step, int64_t dim, Behind& behind,
+                         float* buffer) const {
+    load_line(buffer, from, step, dim);
+    load_line(buffer + dim, behind.walk.line(), p_.k_pe.step, behind.dim);
+    behind.walk.next();
     return buffer;
   }
   // Asks for a line that is read later, as pages lie anywhere and no machine foresees the next.
@@ -155,17 +169,20 @@ class TaskRows {
   // f(j, lines of j to j + 3) for the keys of this part; a line of a key outside is another's.
   // Meanwhile fetches `ahead` lines of what is read after them.
   template <class F>
-  void for_quads(Walk<Code> walk, const Cache& cache, int64_t dim, Walk<Code> following, int ahead,
-                 F&& f) {
+  void for_quads(Walk<Code> walk, Behind behind, const Cache& cache, int64_t own_dim,
+                 Walk<Code> following, int ahead, F&& f) {
+    const int64_t dim = own_dim + behind.dim;
     float* const buffer = host::scratch(host::Slot::tile, host::kLines * dim);
-    const bool side_by_side = cache.step == 1 && cache.row == dim;
+    const bool side_by_side = cache.step == 1 && cache.row == dim && behind.dim == 0;
     for (int j = first_ - first_ % host::kLines; j < last_; j += host::kLines) {
       const int begin = std::max(j, first_), end = std::min(j + host::kLines, last_);
       host::Lines lines;
       for (int key = begin, n; key < end; key += n) {
         n = side_by_side ? std::min(end - key, walk.left()) : 1;
-        const float* const read =
-            read_lines(walk.line(), cache.step, n * dim, buffer + (key - j) * dim);
+        float* const to = buffer + (key - j) * dim;
+        const float* const read = behind.dim
+                                      ? read_both(walk.line(), cache.step, own_dim, behind, to)
+                                      : read_lines(walk.line(), cache.step, n * dim, to);
         for (int l = 0; l < n; ++l) lines[key - j + l] = read + l * dim;
         walk.next(n);
       }

@@ -25,6 +25,7 @@ struct Cache {
 
 struct Params {
   const void* q;
+  const void* q_pe;  // elements of queries behind those of q; null: q has all
   void* out;
   float* lse;          // a number for each token and head, contiguous; null: not wanted
   const float* sinks;  // a logit for each head, contiguous; null: none
@@ -33,14 +34,17 @@ struct Params {
   const uint8_t* causal_each;  // a bool for each request; null: `window` is that of all
   float* parts;                // in the workspace: the memory of key_parts() or folded_parts()
   TreeMask tree;
-  Strides q_strides, out_strides;
+  Strides q_strides, q_pe_strides, out_strides;
   Cache k, v;
+  Cache k_pe;  // elements of keys behind those of k, with its scale; data null: k has all
   int64_t table_row, table_step, lengths_step, starts_step;
   int64_t tokens;          // rows of queries in all
   int64_t blocks;          // of the cache
   int32_t batch, queries;  // queries of a request; of a ragged batch 0
   int32_t heads, group;    // group: heads of q for each head of k
   int32_t head_dim, v_dim;
+  int32_t q_dim, k_dim;  // elements in q and in k: head_dim, unless q_pe or k_pe have the others
+  int32_t has_rows;      // the cache has rows of device/latent_row.h
   int32_t block_size, table_size;                  // rows of a block, blocks of a request at most
   int32_t wide_tables, wide_lengths, wide_starts;  // they are int64
   Window window;                                   // of requests that are not causal

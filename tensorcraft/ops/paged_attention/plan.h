@@ -41,8 +41,16 @@ inline bool is_aligned(const Cache& c, int bytes) {
          c.row * bytes % 16 == 0 && c.head * bytes % 16 == 0;
 }
 
+// Why a call is naive's alone, or empty.
+inline std::string_view parts_refusal(const Params& p) {
+  if (p.has_rows) return "takes no rows of 656 bytes";
+  if (p.q_dim < p.head_dim || p.k_dim < p.head_dim) return "takes no q_pe and no k_pe";
+  return "";
+}
+
 // Why the rows of a block cannot be packed, or empty.
 inline std::string_view packing_refusal(const Params& p, const Given& given) {
+  if (const auto why = parts_refusal(p); !why.empty()) return why;
   if (given.element_bytes != 2) return "needs float16 or bfloat16 queries";
   if (p.block_size % 16 != 0) return "block_size must be a multiple of 16";
   const int step = 16 / given.code_bytes;
@@ -155,6 +163,7 @@ inline int packed_heads(const Params& p) { return std::gcd(p.group, kGroupRows);
 // Why the copy engine cannot bring the tiles of a call, or empty.
 inline std::string_view box_refusal(const Params& p, const attention_tiles::Params& a,
                                     const Given& given, const op::Gpu& gpu) {
+  if (const auto why = parts_refusal(p); !why.empty()) return why;
   if (given.element_bytes != 2) return "needs float16 or bfloat16 queries";
   if (const auto why = attention_tiles::hopper_refusal(a, 2, given.code_bytes, gpu); !why.empty())
     return why;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensorcraft/ops/paged_attention/elements.h"
 #include "tensorcraft/ops/paged_attention/requests.hpp"
 
 #include <cmath>
@@ -6,12 +7,12 @@
 namespace tensorcraft::kernel::paged_attention {
 namespace {
 
-// f(offset of key j in the cache, its scale) for the keys that a query sees.
+// f(j, its block, its scale) for the keys that a query sees.
 template <class F>
 void for_keys(const Params& p, int64_t b, const Cache& cache, int head, KeyRange range, F&& f) {
   for (int j = range.begin; j < range.end; ++j) {
     const int64_t block = block_of(p, b, j), row = j % p.block_size;
-    f(j, block * cache.block + row * cache.row + head * cache.head,
+    f(j, block,
       cache.scale
           ? cache.scale[block * cache.scale_block + row * cache.scale_row + head * cache.scale_head]
           : 1.0f);
@@ -29,26 +30,34 @@ class Row {
     const int64_t line = p_.starts ? r.first + i : i, batch = p_.starts ? 0 : b;
     const T* q = static_cast<const T*>(p_.q) + batch * p_.q_strides.batch +
                  line * p_.q_strides.row + h * p_.q_strides.head;
+    const T* q_pe = static_cast<const T*>(p_.q_pe) + batch * p_.q_pe_strides.batch +
+                    line * p_.q_pe_strides.row + h * p_.q_pe_strides.head;
     for (int d = 0; d < p_.head_dim; ++d)
-      query_[size_t(d)] = double(float(q[d * p_.q_strides.step]));
+      query_[size_t(d)] =
+          double(element(q, p_.q_strides.step, p_.q_dim, q_pe, p_.q_pe_strides.step, d));
     const double none = -std::numeric_limits<double>::infinity();
     double top = p_.sinks ? double(p_.sinks[h]) : none;
     weights_.clear();
     const TreeRow tree = tree_row(p_, b, r, i);
-    for_keys(p_, b, p_.k, h / p_.group, range, [&](int j, int64_t at, float scale) {
+    const auto line_of = [&](const Cache& cache, int64_t block, int j) {
+      return static_cast<const Code*>(cache.data) + block * cache.block +
+             j % p_.block_size * cache.row + h / p_.group * cache.head;
+    };
+    for_keys(p_, b, p_.k, h / p_.group, range, [&](int j, int64_t block, float scale) {
       const bool is_seen = !p_.tree.data || tree.sees(j);
-      weights_.push_back(is_seen ? logit(static_cast<const Code*>(p_.k.data) + at, scale) : none);
+      weights_.push_back(is_seen ? logit(line_of(p_.k, block, j), line_of(p_.k_pe, block, j), scale)
+                                 : none);
       if (!(weights_.back() <= top)) top = weights_.back();  // a NaN stays
     });
     if (top == none) top = 0;
     double sum = p_.sinks ? std::exp(double(p_.sinks[h]) - top) : 0;
     for (double& w : weights_) sum += w = std::exp(w - top);
     std::fill(sums_.begin(), sums_.end(), double(0));
-    for_keys(p_, b, p_.v, h / p_.group, range, [&](int j, int64_t at, float scale) {
-      const Code* v = static_cast<const Code*>(p_.v.data) + at;
+    for_keys(p_, b, p_.v, h / p_.group, range, [&](int j, int64_t block, float scale) {
+      const Code* v = line_of(p_.v, block, j);
       const double weight = weights_[size_t(j - range.begin)] * double(scale);
       for (int d = 0; d < p_.v_dim; ++d)
-        sums_[size_t(d)] += weight * double(float(v[d * p_.v.step]));
+        sums_[size_t(d)] += weight * double(element(v, p_.v.step, d));
     });
     T* out = static_cast<T*>(p_.out) + batch * p_.out_strides.batch + line * p_.out_strides.row +
              h * p_.out_strides.head;
@@ -59,9 +68,10 @@ class Row {
   }
 
  private:
-  double logit(const Code* k, float scale) const {
+  double logit(const Code* k, const Code* k_pe, float scale) const {
     double s = 0;
-    for (int d = 0; d < p_.head_dim; ++d) s += query_[size_t(d)] * double(float(k[d * p_.k.step]));
+    for (int d = 0; d < p_.head_dim; ++d)
+      s += query_[size_t(d)] * double(element(k, p_.k.step, p_.k_dim, k_pe, p_.k_pe.step, d));
     s *= double(p_.scale) * double(scale);
     return p_.softcap > 0 ? double(p_.softcap) * std::tanh(s / double(p_.softcap)) : s;
   }

@@ -86,8 +86,11 @@ void fill_tokens_of_none(const Params& p, const std::vector<Request>& requests) 
   if (last) fill_others<T>(p, last->first + last->queries, p.tokens);
 }
 
-// Requests of so many queries go by tiles of scores, which reads keys once for all of them.
-inline bool has_tiles(const Request& r) { return r.queries >= 64; }
+// Requests of so many queries go by tiles of scores, which reads keys once for all of them, if
+// queries and keys are in one array each.
+inline bool has_tiles(const Params& p, const Request& r) {
+  return r.queries >= 64 && p.q_dim == p.head_dim && p.k_dim == p.head_dim;
+}
 void compute_tiles(const Problem& problem, const std::vector<Request>& requests);
 
 // Calls f with null pointers of the types of q and of the caches.
@@ -100,7 +103,8 @@ void with_types(const Problem& problem, F&& f) {
       constexpr bool is_float =
           std::is_same_v<T, float> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
       constexpr bool is_code = std::is_same_v<Code, T> || std::is_same_v<Code, e4m3> ||
-                               std::is_same_v<Code, e5m2> || std::is_same_v<Code, int8_t>;
+                               std::is_same_v<Code, e5m2> || std::is_same_v<Code, int8_t> ||
+                               std::is_same_v<Code, uint8_t>;
       if constexpr (is_float && is_code) f(q, code);
     });
   });

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of many queries on the host: tiles of scores, as in attention.
-#include "tensorcraft/core/dlpack_traits.hpp"
 #include "tensorcraft/op/host/attention.hpp"
 #include "tensorcraft/op/host/parallel.hpp"
-#include "tensorcraft/op/host/rows.hpp"
 #include "tensorcraft/ops/paged_attention/plan.h"
 #include "tensorcraft/ops/paged_attention/walk.hpp"
 
@@ -24,7 +22,7 @@ class PagedRows final : public host::AttentionRows {
     const Code* const from = walk.line();
     if constexpr (std::is_same_v<Code, float>)
       if (cache_.step == 1 && !cache_.scale) return from;
-    host::load_elements(buffer, from, dtype_of<Code>(), cache_.step, length_);
+    load_line(buffer, from, cache_.step, length_);
     if (cache_.scale) host::row_scale(buffer, buffer, walk.scale(), 0, length_);
     return buffer;
   }
@@ -50,7 +48,7 @@ std::vector<host::AttentionTask> tile_tasks(const Params& p, const std::vector<R
   std::vector<host::AttentionTask> tasks;
   for (int b = 0; b < p.batch; ++b) {
     const Request& r = requests[size_t(b)];
-    if (!has_tiles(r)) continue;
+    if (!has_tiles(p, r)) continue;
     const int first = p.starts ? int(r.first) : 0;
     for (int head = 0; head < p.heads; ++head)
       for (int i = 0; i < r.queries; i += rows)

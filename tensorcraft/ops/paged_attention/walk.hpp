@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/core/dlpack_traits.hpp"
+#include "tensorcraft/op/host/rows.hpp"
+#include "tensorcraft/ops/paged_attention/elements.h"
 #include "tensorcraft/ops/paged_attention/requests.hpp"
 
 namespace tensorcraft::kernel::paged_attention {
+
+// n elements of a line as floats.
+template <class Code>
+void load_line(float* to, const Code* from, int64_t step, int64_t n) {
+  if constexpr (kIsRow<Code>)
+    for (int d = 0; d < n; ++d) to[d] = element(from, step, d);
+  else
+    host::load_elements(to, from, dtype_of<Code>(), step, n);
+}
 
 // The lines that the keys of a request have in a cache, one after the other.
 template <class Code>
