@@ -29,7 +29,7 @@ void each_latent_variant(int64_t dim, F&& f) {
   for (const auto& v : find_operator("append_kv").description().variants)
     for (const Device place : places)
       if ((v.device == DeviceType::cpu) == (place == Device::cpu()) && v.name != "vectorized" &&
-          (v.name != "latent" || dim == 576))
+          (v.name != "latent_warp" || dim == 576))
         f(place, v.name);
 }
 

@@ -20,13 +20,14 @@ namespace {
 
 using test::expect_error, test::normal_tensor, test::values;
 
-// Every variant of the host and the emulator.
+// Every variant of the host and the emulator that takes keys and values.
 template <class F>
 void each_append_variant(F&& f) {
   const auto places = test::places();
   for (const auto& v : find_operator("append_kv").description().variants)
     for (const Device place : places)
-      if ((v.device == DeviceType::cpu) == (place == Device::cpu())) f(place, v.name);
+      if ((v.device == DeviceType::cpu) == (place == Device::cpu()) && v.name != "latent_warp")
+        f(place, v.name);
 }
 
 Tensor cache_of(const Dims& shape, float value, Device device) {

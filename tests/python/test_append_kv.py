@@ -89,3 +89,56 @@ def test_a_query_takes_nothing_from_the_keys_behind_it(device: str) -> None:
     behind = attend(q, 9)
     np.testing.assert_array_equal(behind[:, :7], whole[:, :7])
     assert np.isnan(behind[:, 7:]).all()
+
+
+def e4m3(codes: np.ndarray) -> np.ndarray:
+    """The numbers of codes of float8_e4m3fn."""
+    sign, exponent, fraction = codes >> 7, codes >> 3 & 15, codes & 7
+    value = np.where(exponent == 0, fraction * 2.0**-9, (8 + fraction) * 2.0 ** (exponent.astype(int) - 10))
+    return np.where(codes & 127 == 127, np.nan, np.where(sign == 1, -value, value))
+
+
+def numbers_of_rows(rows: np.ndarray) -> np.ndarray:
+    """The numbers of rows of 656 bytes: 512 codes, 4 scales, 64 values of bfloat16."""
+    scales = rows[..., 512:528].copy().view(np.float32).repeat(128, axis=-1)
+    ends = rows[..., 528:].copy().view(np.uint16).astype(np.uint32) << 16
+    return np.concatenate([e4m3(rows[..., :512]) * scales, ends.view(np.float32)], axis=-1).astype(np.float32)
+
+
+def test_a_latent_cache_has_no_values(device: str) -> None:
+    random = np.random.default_rng(3)
+    rows, turns = random.standard_normal((3, 1, 24)).astype(np.float32), random.standard_normal((2, 5, 4)).astype(np.float32)
+    k, k_pe = rows[..., :16].copy(), rows[..., 16:].copy()
+    cache, other = put(device, *np.zeros((2, 2, 4, 1, 24), np.float32))
+    slots, positions = put(device, np.array([6, -1, 1], np.int32), np.array([4, 0, 2], np.int32))
+    cos, sin, q, whole, k, k_pe = put(device, *turns, rows, rows, k, k_pe)
+    assert tc.append_kv(cache, None, whole, None, slots, cos=cos, sin=sin, positions=positions) is cache
+    result = tc.append_kv(other, None, k, None, slots, k_pe=k_pe, q=q, cos=cos, sin=sin, positions=positions)
+    assert result._fields == ("k_cache_out", "q_out") and result.k_cache_out is other
+    written = np.asarray(cache)
+    np.testing.assert_array_equal(np.asarray(other), written)
+    np.testing.assert_array_equal(written[1, 2, 0, :16], rows[0, 0, :16])
+    np.testing.assert_array_equal(written[1, 2], np.asarray(result.q_out)[0])
+    first, second, (c, s) = rows[0, 0, 16:20], rows[0, 0, 20:], turns[:, 4]
+    np.testing.assert_allclose(written[1, 2, 0, 16:], np.concatenate([first * c - second * s, second * c + first * s]), rtol=1e-5)
+    assert np.count_nonzero(written) == 48
+    with pytest.raises(ValueError, match="append_kv: v is given, but no v_cache; give both, or neither"):
+        tc.append_kv(cache, None, whole, whole, slots)
+
+
+def test_rows_of_bytes_are_written_and_read(device: str) -> None:
+    random = np.random.default_rng(4)
+    k, q = random.standard_normal((6, 1, 576)).astype(np.float32), random.standard_normal((1, 2, 4, 576)).astype(np.float32)
+    cache = np.zeros((3, 4, 656), np.uint8)
+    tc.append_kv(cache, None, k, None, np.array([8, 9, 10, 11, 0, 1], np.int32), device="cpu")
+    numbers = numbers_of_rows(cache)
+    np.testing.assert_allclose(numbers[2], k[:4, 0], atol=0.15)
+    rows, tables, lengths, at = put(device, cache, np.array([[2, 0]], np.int32), np.array([6], np.int32), q)
+    got = np.asarray(tc.paged_attention(at, rows, None, tables, lengths, scale=0.05))
+    keys = np.concatenate([numbers[2], numbers[0, :2]])[None, :, None]
+    wanted = tc.paged_attention(q, keys, None, [[0]], [6], scale=0.05, device="cpu")
+    np.testing.assert_allclose(got, np.asarray(wanted), rtol=1e-4, atol=1e-4)
+    # Latent and rope parts in arrays of their own.
+    parts = put(device, q[..., :512].copy(), numbers[:, :, None, :512].copy(), q[..., 512:].copy(), numbers[:, :, None, 512:].copy())
+    apart = tc.paged_attention(parts[0], parts[1], None, tables, lengths, scale=0.05, q_pe=parts[2], k_pe=parts[3])
+    np.testing.assert_allclose(np.asarray(apart), got, rtol=1e-4, atol=1e-4)

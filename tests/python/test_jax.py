@@ -109,6 +109,14 @@ def test_a_nan_is_an_error_where_jax_is_told_to_look_for_them(jit):
             function(jnp.float32([[jnp.inf, 2]]))
 
 
+def test_a_latent_cache_is_a_new_array():
+    cache, k, slots = np.zeros((2, 4, 1, 8), np.float32), np.arange(16, dtype=np.float32).reshape(2, 1, 8), np.array([5, 2], np.int32)
+    wanted = expected("append_kv", [cache.copy(), None, k, None, slots], {})
+    for function in (tcj.append_kv, jax.jit(lambda cache, k, slots: tcj.append_kv(cache, None, k, None, slots))):
+        inputs = (cache, None, k, None, slots) if function is tcj.append_kv else (cache, k, slots)
+        equal(function(*(x if x is None else jnp.asarray(x) for x in inputs)), wanted)
+
+
 def test_caches_are_new_arrays_and_may_be_donated():
     def step(k_cache, v_cache, k, slots):
         return tcj.append_kv(k_cache, v_cache, k, k + 1, slots)[:2]

@@ -135,6 +135,20 @@ def test_caches_are_written_in_place(device):
     equal(caches[1], caches[0])
 
 
+def test_a_latent_cache_is_written_in_place(device):
+    def call(function, cache, q):
+        k, slots = torch.arange(2 * 8, device=device, dtype=torch.float32).reshape(2, 1, 8), torch.tensor([5, 2], device=device)
+        turns = {"cos": torch.ones(3, 2, device=device), "sin": torch.full((3, 2), 0.5, device=device), "positions": slots * 0}
+        function(cache, None, k, None, slots)
+        return cache * 1, function(cache, None, k + 1, None, slots, q=q, **turns).q_out
+
+    caches, q = [torch.zeros(2, 4, 1, 8, device=device) for _ in range(2)], torch.ones(2, 3, 8, device=device)
+    plain = call(tc.append_kv, caches[0], q)
+    compiled = torch.compile(lambda cache, q: call(tct.append_kv, cache, q), fullgraph=True, backend="aot_eager")
+    equal(compiled(caches[1], q), plain)
+    equal(caches[1], caches[0])
+
+
 def decode(t, hidden, caches, weights, table, position):
     """A token of a decoder's layer, by the functions of `t`."""
     cos, sin, slot, length = table["cos"], table["sin"], position.to(torch.int64), position + 1

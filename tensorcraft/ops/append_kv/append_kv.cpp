@@ -98,7 +98,9 @@ op::RungCall<CallParams, Given> rung_call(const Problem& q) {
            .code_bytes = int(dtype_bytes(code)),
            .parameter_bytes = int(dtype_bytes(parameters)),
            .rotates = q.cos.has_value(),
-           .normalizes = q.q_weight || q.k_weight},
+           .normalizes = q.q_weight || q.k_weight,
+           .normalizes_q = q.q_weight.has_value(),
+           .has_rows = code == DType::uint8},
           {q.k.dtype(), code, parameters}};
 }
 

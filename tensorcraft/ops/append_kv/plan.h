@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "tensorcraft/device/latent_row.h"
 #include "tensorcraft/op/choice/row_plan.h"
 #include "tensorcraft/ops/append_kv/params.h"
 
@@ -16,6 +17,8 @@ using CallParams = Nested<Params>;
 struct Given {
   int element_bytes, code_bytes, parameter_bytes;
   bool rotates, normalizes;  // in a call that is only asked about they have no address
+  bool normalizes_q;
+  bool has_rows;  // of device/latent_row.h
 };
 
 inline constexpr int kThreads = 256;
@@ -88,7 +91,46 @@ inline Choice vectorized(const CallParams& p, const Given& given, const op::Gpu&
   return Start{.config = c, .blocks = std::max<int64_t>(blocks, 1)};
 }
 
+// Why the rows of a call are not those of `latent_warp`, or empty.
+inline std::string_view latent_refusal(const CallParams& p, const Given& given) {
+  const int bytes = given.element_bytes;
+  if (p.v.count) return "takes latent caches alone, which have no v";
+  if (row_dim(p) != LatentRow::kDim || (p.k_pe.count && p.k.dim != LatentRow::kLatent))
+    return "rows must have 512 latent values and 64 behind them";
+  if (given.rotates && 2 * p.half != LatentRow::kRope) return "all 64 must rotate, or nothing";
+  if (given.normalizes_q || (given.normalizes && !p.k_pe.count))
+    return "normalises the latent part of k alone, beside k_pe";
+  if ((given.code_bytes == 1 && !given.has_rows) || p.k_cache.scale)
+    return "takes no codes but those of rows of 656 bytes, and no scale";
+  if ((p.q.count && (p.q.step != 1 || p.q_out_step != 1)) || p.k.step != 1 || p.k_cache.step != 1)
+    return "the last axis must have stride 1";
+  const Heads q_out{p.q_out, p.q_out_head, 1, p.q.count, p.q.dim};
+  Cache k_cache = p.k_cache;
+  if (p.k.count == 1) k_cache.head = 0;
+  if (!is_aligned(p.q, p.maps[Params::kQ], bytes) ||
+      !is_aligned(q_out, p.maps[Params::kQOut], bytes) ||
+      !is_aligned(p.k, p.maps[Params::kK], bytes) ||
+      !is_aligned(k_cache, given.code_bytes, 16 / given.code_bytes))
+    return "rows must begin at multiples of 16 bytes";
+  return "";
+}
+
+inline Choice latent_warp(const CallParams& p, const Given& given, const op::Gpu&) {
+  if (const auto why = latent_refusal(p, given); !why.empty()) return op::refuse(why);
+  const int64_t blocks = div_ceil(p.tokens * heads_of(p), int64_t(kThreads / 32));
+  return Start{.config = {.threads = kThreads,
+                          .rotates = given.rotates,
+                          .normalizes = given.normalizes,
+                          .nested = p.is_nested()},
+               .blocks = std::max<int64_t>(blocks, 1)};
+}
+
 inline constexpr op::Rung<CallParams, Given, Config> kRungs[] = {
+    {.name = "latent_warp",
+     .file = "02_latent_warp.cuh",
+     .idea = "a warp a row of 512 latent values and 64 that rotate, 16-byte accesses",
+     .choose = latent_warp,
+     .general = op::with_nested<Config>},
     {.name = "vectorized",
      .file = "01_vectorized.cuh",
      .idea = "16-byte accesses; slot, cos and sin once for all heads of a token",
