@@ -8,7 +8,7 @@
 #include "tensorcraft/device/float8.cuh"
 #include "tensorcraft/device/logit.cuh"
 #include "tensorcraft/device/reduce.cuh"
-#include "tensorcraft/ops/paged_attention/elements.h"
+#include "tensorcraft/ops/paged_attention/elements.cuh"
 #include "tensorcraft/ops/paged_attention/pages.cuh"
 #include "tensorcraft/ops/paged_attention/tokens.cuh"
 
@@ -27,8 +27,6 @@ struct Naive {
     const int64_t line = p.starts ? token : place.i, b = p.starts ? 0 : place.b;
     const T* q = static_cast<const T*>(p.q) + b * p.q_strides.batch + line * p.q_strides.row +
                  h * p.q_strides.head;
-    const T* q_pe = static_cast<const T*>(p.q_pe) + b * p.q_pe_strides.batch +
-                    line * p.q_pe_strides.row + h * p.q_pe_strides.head;
     T* out = static_cast<T*>(p.out) + b * p.out_strides.batch + line * p.out_strides.row +
              h * p.out_strides.head;
     if (place.b < 0) {  // a token of no request
@@ -42,9 +40,14 @@ struct Naive {
     float query[kOfKey], acc[kOfValue];
     for (int e = 0; e < kOfKey; ++e) {
       const int d = lane + 32 * e;
-      query[e] = 0.f;
-      if (d < p.head_dim)
-        query[e] = element(q, p.q_strides.step, p.q_dim, q_pe, p.q_pe_strides.step, d);
+      query[e] = d < p.q_dim ? float(q[d * p.q_strides.step]) : 0.f;
+    }
+    if constexpr (C.has_pe) {
+      const T* q_pe = static_cast<const T*>(p.q_pe) + b * p.q_pe_strides.batch +
+                      line * p.q_pe_strides.row + h * p.q_pe_strides.head;
+      for (int e = 0; e < kOfKey; ++e)
+        if (const int d = lane + 32 * e; d >= p.q_dim && d < p.head_dim)
+          query[e] = float(q_pe[(d - p.q_dim) * p.q_pe_strides.step]);
     }
     for (float& a : acc) a = 0;
     float top = -kInfinity, sum = 0.f;
@@ -56,12 +59,16 @@ struct Naive {
       if (block < 0) continue;
       if (p.tree.data && !tree.sees(j)) continue;
       const Code* k = static_cast<const Code*>(p.k.data) + pages.offset(p.k, block, j);
-      const Code* k_pe = static_cast<const Code*>(p.k_pe.data) + pages.offset(p.k_pe, block, j);
       const Code* v = static_cast<const Code*>(p.v.data) + pages.offset(p.v, block, j);
       float s = 0.f;
       for (int e = 0; e < kOfKey; ++e)
-        if (const int d = lane + 32 * e; d < p.head_dim)
-          s += query[e] * element(k, p.k.step, p.k_dim, k_pe, p.k_pe.step, d);
+        if (const int d = lane + 32 * e; d < p.k_dim) s += query[e] * element(k, p.k.step, d);
+      if constexpr (C.has_pe) {
+        const Code* k_pe = static_cast<const Code*>(p.k_pe.data) + pages.offset(p.k_pe, block, j);
+        for (int e = 0; e < kOfKey; ++e)
+          if (const int d = lane + 32 * e; d >= p.k_dim && d < p.head_dim)
+            s += query[e] * element(k_pe, p.k_pe.step, d - p.k_dim);
+      }
       s = capped(warp_sum(s) * (p.scale * pages.scale(p.k, block, j)), p.softcap);
       const float next = fmaxf(top, s);
       // A first score of -inf leaves the maximum at -inf; -inf - (-inf) would be NaN.

@@ -16,9 +16,9 @@ namespace kernel::paged_attention {
 namespace {
 
 constexpr ConfigField kFields[] = {
-    {"threads"},        {"head_dim"}, {"value_dim"}, {"has_softcap"}, {"stages"},  {"row_tiles"},
-    {"has_key_scales"}, {"padded"},   {"has_tree"},  {"block_m"},     {"block_n"}, {"takes_turns"},
-    {"out_tile"},       {"scaled"},   {"packed"},    {"box_rows"},    {"parts"}};
+    {"threads"},        {"head_dim"}, {"value_dim"}, {"has_softcap"}, {"stages"},   {"row_tiles"},
+    {"has_key_scales"}, {"padded"},   {"has_tree"},  {"has_pe"},      {"block_m"},  {"block_n"},
+    {"takes_turns"},    {"out_tile"}, {"scaled"},    {"packed"},      {"box_rows"}, {"parts"}};
 constexpr ConfigField kCombineFields[] = {{"threads"}, {"row_warps"}};
 constexpr ConfigField kFoldFields[] = {{"threads"}, {"queries"}, {"values"}, {"long_part"}};
 

@@ -62,6 +62,7 @@ struct Config {
   int has_key_scales = 0;  // split_kv, packed: codes are multiplied by numbers that differ by key
   int padded = 0;          // split_kv, packed: rows in memory are shorter than those of tiles
   int has_tree = 0;        // above naive
+  int has_pe = 0;          // naive: elements of queries, of keys or of both lie in two arrays
   // persistent, as attention_tiles::Config has them, but for the last:
   int block_m = 0, block_n = 0;
   int takes_turns = 0;

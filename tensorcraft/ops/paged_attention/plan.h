@@ -24,7 +24,8 @@ inline constexpr int kThreads = 128;
 
 inline Choice naive(const Params& p, const Given&, const op::Gpu&) {
   const int64_t blocks = div_ceil(p.tokens * p.heads, int64_t(kThreads / 32));
-  return Start{.config = {.threads = kThreads}, .blocks = blocks};
+  const bool has_pe = p.q_dim < p.head_dim || p.k_dim < p.head_dim;
+  return Start{.config = {.threads = kThreads, .has_pe = has_pe}, .blocks = blocks};
 }
 
 inline constexpr int kMaxSplitQueries = 16;

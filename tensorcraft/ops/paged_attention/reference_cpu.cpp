@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorcraft/ops/paged_attention/elements.h"
+#include "tensorcraft/ops/paged_attention/elements.cuh"
 #include "tensorcraft/ops/paged_attention/requests.hpp"
 
 #include <cmath>

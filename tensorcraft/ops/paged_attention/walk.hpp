@@ -2,7 +2,7 @@
 #pragma once
 #include "tensorcraft/core/dlpack_traits.hpp"
 #include "tensorcraft/op/host/rows.hpp"
-#include "tensorcraft/ops/paged_attention/elements.h"
+#include "tensorcraft/ops/paged_attention/elements.cuh"
 #include "tensorcraft/ops/paged_attention/requests.hpp"
 
 namespace tensorcraft::kernel::paged_attention {
