@@ -177,8 +177,9 @@ Request::Request(const op::Operator& op, const RequestText& text, const DeviceIn
   const op::Description& d = op.description();
   const std::string name(d.name);
   const DType dtype = parse_type({name + ": dtype", text.dtype}, text.dtype);
+  const auto may_end = [](const op::Parameter& p) { return p.optional && p.named; };
   const size_t most = d.inputs.size(),
-               least = most - size_t(std::ranges::count(d.inputs, true, &op::Parameter::optional));
+               least = most - size_t(std::ranges::count_if(d.inputs, may_end));
   const auto own = size_t(std::ranges::count(d.inputs, false, &op::Parameter::named));
   if (text.shapes.size() < least || text.shapes.size() > most)
     fail(ErrorKind::value, name, ": takes ", least == most ? "" : join(least, " to "), most,
@@ -187,8 +188,11 @@ Request::Request(const op::Operator& op, const RequestText& text, const DeviceIn
          own && own < most ? ", and one for each array that an option names), got " : "), got ",
          text.shapes.size());
   for (size_t i = 0; i < text.shapes.size(); ++i)
-    inputs_.push_back(parse_tensor({join(name, ": ", d.inputs[i].name), text.shapes[i]}, dtype,
-                                   next_address(), device.device));
+    if (text.shapes[i] == "none" && d.inputs[i].optional)
+      inputs_.push_back(op::absent_input(device.device));
+    else
+      inputs_.push_back(parse_tensor({join(name, ": ", d.inputs[i].name), text.shapes[i]}, dtype,
+                                     next_address(), device.device));
   options_.resize(d.options.size());
   for (const std::string& option : text.options) set_option(option, dtype);
   const size_t named = inputs_.size() - std::min(own, inputs_.size());

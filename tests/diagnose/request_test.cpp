@@ -56,6 +56,14 @@ TEST(Request, RowsMayBeApart) {
   EXPECT_TRUE(request.outputs()[0].is_contiguous());
 }
 
+TEST(Request, AnInputMayBeAbsent) {
+  const op::Explanation e =
+      on_hopper("append_kv 9x64x656:uint8 none 12x1x576 none 12:int32 --dtype bfloat16");
+  EXPECT_EQ(e.variant, "latent_warp");
+  expect_refusal("append_kv 9x64x1x576 none 12x1x576 --dtype bfloat16",
+                 "append_kv: takes 5 shapes (k_cache, v_cache, k, v, slots), got 3");
+}
+
 TEST(Request, AnOutputMayLieElsewhere) {
   EXPECT_EQ(on_hopper("add 4x1024 4x1024").variant, "vectorized");
   EXPECT_EQ(on_hopper("add 4x1024 4x1024 --out 4x1024").variant, "vectorized");
