@@ -54,10 +54,10 @@ LINES_OF_OPERATORS = {"l2_normalize": 500, "masked_mean": 350}
 # weight go sideways. Raising one is a line here and its reason in the body of the commit that needs it.
 LINES_OF_LAYERS = {
     "tensorcraft": 200, "tensorcraft/core": 3750, "tensorcraft/cuda": 3800, "tensorcraft/runtime": 8900, "tensorcraft/jit": 5700,
-    "tensorcraft/op": 12350, "tensorcraft/ops": 49950, "tensorcraft/sparse": 600, "tensorcraft/packed": 600,
-    "tensorcraft/diagnose": 2600, "tensorcraft/kernels": 3500, "tensorcraft/device": 10500, "tensorcraft/simt": 5000,
-    "bindings": 7200, "python": 6200, "cli": 3300, "bench": 3000, "benchmarks": 7450, "cmake": 600, "examples": 4400,
-    "scripts": 3600, "tests": 84450,
+    "tensorcraft/op": 12450, "tensorcraft/ops": 51250, "tensorcraft/sparse": 600, "tensorcraft/packed": 600,
+    "tensorcraft/diagnose": 2650, "tensorcraft/kernels": 3500, "tensorcraft/device": 10800, "tensorcraft/simt": 5000,
+    "bindings": 7200, "python": 6200, "cli": 3300, "bench": 3000, "benchmarks": 7800, "cmake": 600, "examples": 4400,
+    "scripts": 3600, "tests": 85350,
 }  # fmt: skip
 SOURCE = re.compile(r".*\.(cpp|hpp|h|cuh|cu|py|pyi|sh|cmake)|(.*/)?CMakeLists\.txt")
 # scripts/control_path.py counts this of a call: files from Python to the kernel, returns of the choice's parameter.

@@ -31,6 +31,7 @@ const std::map<std::string, std::string> kAbove256 = {
     {"attention persistent", kProducer},
     {"paged_attention persistent", kProducer},
     {"paged_attention split_wgmma", kProducer},
+    {"paged_attention latent_wgmma", kProducer},
     {"mqa_logits wgmma", "a warp copies beside two warpgroups that multiply"},
     {"attention warp_specialized", kProducer},
     {"attention wgmma", "three warpgroups have 64 queries each of one tile of keys"},

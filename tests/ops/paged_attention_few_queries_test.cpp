@@ -18,7 +18,7 @@ struct FewQueries {
   int dim, queries, heads;
   PagedAttentionOptions options;
   int v_dim = 0;
-  std::string_view variant() const { return v_dim > 0 ? "latent" : "split_wgmma"; }
+  std::string_view variant() const { return v_dim > 0 ? "latent_wgmma" : "split_wgmma"; }
 };
 
 PagedBatch batch_of(const FewQueries& c) {

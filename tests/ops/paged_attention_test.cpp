@@ -294,6 +294,7 @@ TEST(PagedAttention, APlanServesOtherLengthsAndTables) {
   const auto rows =
       op.explain(outputs, {.inputs = inputs, .options = options}, device_info(Device::simt()));
   for (const auto& row : rows.variants) {
+    if (row.variant.name == "latent_wgmma") continue;  // takes no v_cache
     ASSERT_TRUE(row.plan) << row.variant.name << ": " << row.reason;
     for (const int32_t n : {300, 17, 0}) {
       lengths.data_as<int32_t>()[0] = n;

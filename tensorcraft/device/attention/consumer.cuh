@@ -147,27 +147,6 @@ struct Consumer : ConsumerRows<T, C> {
     }
   }
   TC_DEVICE void rescale(const float (&keep)[2]) { out.rescale(keep); }
-  // If values are keys: the other consumers get the weights of the tile that was weighed last.
-  TC_DEVICE void share_weights(const float (&keep)[2]) const {
-    if constexpr (values_are_keys(C)) {
-      const int stage = (keys.stage ? keys.stage : C.stages) - 1;
-      auto* const to = reinterpret_cast<unsigned char*>(&ring.v.weights_of(ring.k, stage));
-      const int lane = threadIdx.x % kWarpSize, row = threadIdx.x / kWarpSize * 16 + lane % 16;
-#pragma unroll
-      for (int j = 0; j < C.block_n / 16; ++j) {
-        uint32_t words[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const float* s = score.at[0][0] + 8 * j + 2 * e;
-          words[e] = pack_pair(s[0], s[1], T{});
-        }
-        ptx::stmatrix_x4(to + ValueStages<T, C>::Weights::place(row, 2 * j + lane / 16), words);
-      }
-      share(ring.v.keep[stage], keep);
-      ptx::fence_proxy_async();
-      release(&ring.values.full[stage]);
-    }
-  }
 
   // The tile is the last one of a part, and another one is behind it. The rows of that end before
   // the tile is weighed, its values once they are there; those of the tile are not added to them.
@@ -187,7 +166,7 @@ struct Consumer : ConsumerRows<T, C> {
       }
       if constexpr (C.parts == kWritten && values_are_keys(C)) --parts.part;
       if constexpr (C.parts == kFolded && values_are_keys(C))
-        share(ring.v.factors[ends_work], parts.factors);
+        this->share(ring.v.factors[ends_work], parts.factors);
     }
   }
   TC_DEVICE void end_values(const Work<C>& w) {
@@ -229,7 +208,7 @@ struct Consumer : ConsumerRows<T, C> {
       if (p.lse && threadIdx.x % 4 == 0 && query_of(row) < w.rows) p.lse[place_of(w, row)] = lse;
     }
     if constexpr (values_are_keys(C)) {
-      share(ring.v.inverse, inverse);
+      this->share(ring.v.inverse, inverse);
       release(&ring.v.inverse_full);
     } else {
       this->store_rows(w, out, inverse);
@@ -247,13 +226,6 @@ struct Consumer : ConsumerRows<T, C> {
     score.template add_tiles<T, kEnd - kBegin, true, true>(
         ring.q[0], first_row(), ring.k[keys.stage], adds, Keys::offset(0, step),
         Queries::offset(0, step));
-  }
-  // What a thread knows of its two rows.
-  template <class X>
-  TC_DEVICE static void share(X (&of_rows)[C.block_m], const X (&x)[2]) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-      if (threadIdx.x % 4 == 0) of_rows[sums_row<false>(half)] = x[half];
   }
   // The sum of the weights of a row.
   TC_DEVICE float row_total(int half) const {

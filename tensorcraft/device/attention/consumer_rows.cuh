@@ -85,6 +85,13 @@ struct ConsumerRows {
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(barrier);
   }
+  // What a thread knows of its two rows.
+  template <class X>
+  TC_DEVICE static void share(X (&of_rows)[C.block_m], const X (&x)[2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      if (threadIdx.x % 4 == 0) of_rows[sums_row<false>(half)] = x[half];
+  }
   // Before the block ends: the rows have been read.
   TC_DEVICE void finish_stores() const {
     if (leads()) ptx::cp_async_bulk_wait_group_read<0>();
@@ -94,7 +101,8 @@ struct ConsumerRows {
   static constexpr int kBoxed = round_up(kColumns, 64);
   TC_DEVICE void put(const WeightedSums<T, C>& out, const float (&inverse)[2]) const {
     auto* bytes = reinterpret_cast<unsigned char*>(&ring.q[C.out_tile]);
-    const int lane = threadIdx.x % 32, row = first_row() + threadIdx.x / 32 % 4 * 16 + lane % 16;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;  // consumers are the first warps
+    const int row = (values_are_keys(C) ? warp % kWarpsOfGroup : warp) * 16 + lane % 16;
 #pragma unroll
     for (int j = 0; j < kBoxed / 16; ++j) {
       uint32_t words[4] = {};  // the copy engine reads whole boxes

@@ -24,7 +24,7 @@ TC_DEVICE void produce_all(Producer& producer, const HopperParams& p) {
 
 // A consumer works until there is nothing more to do.
 template <Config C, class Consumer>
-TC_DEVICE void consume_all(Consumer consumer) {
+TC_DEVICE void consume_all(Consumer& consumer) {
   Starts<C>::begin(consumer.group);
   for (int number = consumer.begin(); number != kNoWork; number = consumer.begin()) {
     const Work<C> work = consumer.work(number);
@@ -55,9 +55,13 @@ TC_DEVICE void persist(const HopperParams& p, const MakeProducer& make_producer,
   } else {
     take_registers<C.consumers, producers>();
     if constexpr (values_are_keys(C)) {
-      if (group > 0) return consume_all<C>(ColumnConsumer<T, C>(ring, p, group));
+      if (group > 0) {
+        ColumnConsumer<T, C> consumer(ring, p, group);
+        return consume_all<C>(consumer);
+      }
     }
-    consume_all<C>(Consumer<T, C>(ring, p, group));
+    Consumer<T, C> consumer(ring, p, group);
+    consume_all<C>(consumer);
   }
 }
 

@@ -38,7 +38,29 @@ TC_DEVICE void produce(Producer& producer, const Work<C>& work) {
   }
   if (work.tiles > 0) producer.load_values(work, 0);
 }
-// If values are keys it makes weights alone.
+// If values are keys: the other consumers get the weights of the tile that was weighed last.
+template <class T, Config C>
+TC_DEVICE void share_weights(const Consumer<T, C>& consumer, const float (&keep)[2]) {
+  using Weights = typename ValueStages<T, C>::Weights;
+  auto& ring = consumer.ring;
+  const int stage = (consumer.keys.stage ? consumer.keys.stage : C.stages) - 1;
+  auto* const to = reinterpret_cast<unsigned char*>(&ring.v.weights_of(ring.k, stage));
+  const int lane = threadIdx.x % kWarpSize, row = threadIdx.x / kWarpSize * 16 + lane % 16;
+#pragma unroll
+  for (int j = 0; j < C.block_n / 16; ++j) {
+    uint32_t words[4];
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const float* s = consumer.score.at[0][0] + 8 * j + 2 * e;
+      words[e] = pack_pair(s[0], s[1], T{});
+    }
+    ptx::stmatrix_x4(to + Weights::place(row, 2 * j + lane / 16), words);
+  }
+  consumer.share(ring.v.keep[stage], keep);
+  ptx::fence_proxy_async();
+  consumer.release(&ring.values.full[stage]);
+}
+// It makes weights alone then.
 template <class T, Config C>
 TC_DEVICE void make_weights(Consumer<T, C>& consumer, const Work<C>& work) {
   float keep[2];
@@ -53,7 +75,7 @@ TC_DEVICE void make_weights(Consumer<T, C>& consumer, const Work<C>& work) {
     consumer.mask(work, tile);
     if (!is_first && consumer.begins_part(tile)) consumer.end_rows(work);
     consumer.weigh(keep);
-    consumer.share_weights(keep);
+    share_weights(consumer, keep);
   }
   consumer.end_parts(work);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The second step of split_wgmma and latent folds the parts of a query of a head as their consumers
-// do.
+// The second step of split_wgmma and latent_wgmma folds the parts of a query of a head as their
+// consumers do.
 #include "tensorcraft/device/attention/row_fold.cuh"
 #include "tensorcraft/ops/paged_attention/combine.cuh"
 

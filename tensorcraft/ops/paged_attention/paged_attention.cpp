@@ -46,7 +46,7 @@ op::Step second_step(op::Plan& plan, const jit::Rung& rung, const Problem& q, co
 
 void complete(op::Plan& plan, std::string_view rung, const Problem& q, const DeviceInfo& device) {
   const Params& p = q.params;
-  if (rung == "persistent" || rung == "split_wgmma" || rung == "latent") {
+  if (rung == "persistent" || rung == "split_wgmma" || rung == "latent_wgmma") {
     const Config config = add_page_maps(plan, q, device);
     if (config.parts == attention_tiles::kWritten)
       plan.add(second_step(plan, kFold, q, fold_start(p, config), parts_of_fold(p, config)), p);

@@ -70,13 +70,13 @@ struct Config {
   int scaled = 0;
   int packed = 0;
   int box_rows = 0;  // keys of a copy, all of one block of the cache
-  int parts = 0;     // split_wgmma, latent: attention_tiles::kWritten or kFolded
+  int parts = 0;     // split_wgmma, latent_wgmma: attention_tiles::kWritten or kFolded
 };
 
 // The second step of split_kv.
 using CombineConfig = tensorcraft::CombineConfig;
 
-// The second step of split_wgmma and latent: a warp for kCombinedValues values of a row.
+// The second step of split_wgmma and latent_wgmma: a warp for kCombinedValues values of a row.
 struct FoldConfig {
   int threads = 128;
   int queries = 0;    // of a tile of the first step
@@ -92,7 +92,7 @@ TC_HOST_DEVICE KeyParts key_parts(const Params& p) {
   return {p.parts, p.tokens * p.heads, parts_of(p), p.v_dim, p.part_run};
 }
 
-// split_wgmma and latent write rows of a tile, which have `values`.
+// split_wgmma and latent_wgmma write rows of a tile, which have `values`.
 TC_HOST_DEVICE constexpr bool are_long(int values) { return values > attention_tiles::kMostValues; }
 TC_HOST_DEVICE KeyParts folded_parts(const Params& p, int values, int long_part) {
   const int parts = most_folded_parts(int64_t(p.block_size) * p.table_size, long_part);

@@ -270,7 +270,7 @@ inline Choice split_wgmma(const Params& p, const Given& given, const op::Gpu& gp
   return choice;
 }
 
-inline Choice latent(const Params& p, const Given& given, const op::Gpu& gpu) {
+inline Choice latent_wgmma(const Params& p, const Given& given, const op::Gpu& gpu) {
   if (!given.is_latent || !are_long(p.v_dim))
     return op::refuse("is for latent attention, values of more than 256 elements");
   const attention_tiles::Params a = as_attention(p);
@@ -349,11 +349,12 @@ inline op::Start<FoldConfig> fold_start(const Params& p, const Config& of_parts)
 }
 
 inline constexpr op::Rung<Params, Given, Config> kRungs[] = {
-    {.name = "latent",
-     .file = "05_latent.cuh",
+    {.name = "latent_wgmma",
+     .file = "05_latent_wgmma.cuh",
      .idea =
          "values are the first elements of keys: one tile is both, two consumers divide columns",
-     .choose = latent,
+     .choose = latent_wgmma,
+     .spills = "128 sums leave a thread few registers: a few words",
      .adapt = set_wgmma_run<latent_tile>},
     {.name = "split_wgmma",
      .file = "04_split_wgmma.cuh",

@@ -13,7 +13,7 @@
 
 namespace tensorcraft::kernel::paged_attention {
 
-struct Latent {
+struct LatentWgmma {
   static constexpr bool begins_itself = true;
   template <class T, class Code, Config C>
   TC_DEVICE static void run(const HopperParams& p) {
