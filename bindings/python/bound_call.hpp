@@ -112,7 +112,8 @@ class Call {
 
  private:
   void add_array(nb::handle object, const op::Parameter& p, std::string_view called) {
-    if (p.optional && object.is_none())  // an input; an option that is None has no array
+    // An input of a fixed place; an option that is None has no array.
+    if (p.optional && !p.named && object.is_none())
       return arrays_.push_back({.view = op::absent_input(Device::cpu()), .object = {}});
     // A tensor is the usual case, and none of what follows.
     nb::object scalar =

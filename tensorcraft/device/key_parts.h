@@ -22,17 +22,19 @@ TC_HOST_DEVICE constexpr int most_parts(int64_t keys) {
 }
 
 // Parts that are folded one after another are so few that this takes little time. Values of long
-// rows are folded in device memory, so their parts are long: `long_part` keys, but fewer if a
-// request is short, so that one alone has several blocks, or so long that a batch has few such.
-// 0: values are not long.
-inline constexpr int kMostFolded = 32, kFewLongParts = 4, kLeastLongPart = 256;
-inline constexpr int kShortRequest = 2048, kLongRequest = 16384, kPartOfLongRequest = 1024;
+// rows are folded in device memory, so they have longer parts: half of a request, at most
+// `long_part` keys, but fewer of requests so long that a batch has few. 0: values are not long.
+inline constexpr int kMostFolded = 32, kLeastLongPart = 256;
+inline constexpr int kLongRequest = 16384, kPartOfLongRequest = 1024;
+TC_HOST_DEVICE constexpr int most_long_part(int64_t keys, int long_part) {
+  return keys > kLongRequest ? kPartOfLongRequest : long_part;
+}
 TC_HOST_DEVICE constexpr int folded_part_keys(int keys, int long_part = 0) {
   const int share = round_up(div_ceil(keys, kMostFolded), kShortPartKeys);
   int least = part_keys(keys);
   if (long_part > 0) {
-    least = keys > kLongRequest ? kPartOfLongRequest : long_part;
-    if (keys <= kShortRequest) least = round_up(div_ceil(keys, kFewLongParts), kLeastLongPart);
+    const int most = most_long_part(keys, long_part);
+    least = keys > 2 * most ? most : round_up(div_ceil(keys, 2), kLeastLongPart);
     if (least < kLeastLongPart) least = kLeastLongPart;
   }
   return least > share ? least : share;
@@ -40,10 +42,8 @@ TC_HOST_DEVICE constexpr int folded_part_keys(int keys, int long_part = 0) {
 TC_HOST_DEVICE constexpr int most_folded_parts(int64_t keys, int long_part = 0) {
   int parts = most_parts(keys);
   if (long_part > 0) {
-    const int least = keys > kLongRequest ? kPartOfLongRequest : long_part;
-    parts = int(div_ceil(keys, int64_t(keys <= kShortRequest ? kLeastLongPart : least)));
-    if (keys <= kShortRequest ? parts > kFewLongParts : parts < kFewLongParts)
-      parts = kFewLongParts;
+    parts = int(div_ceil(keys, int64_t(most_long_part(keys, long_part))));
+    if (parts < 2) parts = keys > kLeastLongPart ? 2 : 1;
   }
   return parts < kMostFolded ? parts : kMostFolded;
 }

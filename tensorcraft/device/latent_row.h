@@ -33,6 +33,12 @@ struct LatentRow {
 };
 static_assert(LatentRow::kBytes == 656 && LatentRow::kBytes % LatentRow::kAlignment == 0);
 
+// The elements of a cache are the bytes of such rows.
+template <class Code>
+inline constexpr bool kIsRow = false;
+template <>
+inline constexpr bool kIsRow<uint8_t> = true;
+
 // Where its parts are written.
 struct LatentRowOut {
   uint8_t* bytes;

@@ -264,7 +264,7 @@ TEST(AppendKvLatent, ValuesNearTheEndsOfFloat32) {
   });
 }
 
-// What rotates is rounded once, to bfloat16, whatever k is.
+// The part that rotates is rounded once, to bfloat16, whatever k is.
 TEST(AppendKvLatent, RowsOf656BytesRotate) {
   for (const DType dtype : {DType::float32, DType::float16})
     each_latent_variant(576, [&](Device place, std::string_view variant) {

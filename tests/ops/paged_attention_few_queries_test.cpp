@@ -22,7 +22,8 @@ struct FewQueries {
 };
 
 PagedBatch batch_of(const FewQueries& c) {
-  PagedBatch batch{.lengths = {1500, 640, 129, 0, 1, 127, 512, 513, 1024, 1025},
+  PagedBatch batch{.lengths = {c.v_dim > 0 && c.heads == 8 ? 4500 : 1500, 640, 129, 0, 1, 127, 512,
+                               513, 1024, 1025},
                    .heads_k = c.v_dim > 0 ? 1 : 2,
                    .dim = c.dim,
                    .v_dim = c.v_dim};

@@ -21,7 +21,7 @@ using namespace test;
 
 constexpr int kRow = 656, kBlock = 4, kBlocks = 40, kWidth = 40;
 
-// What one row of bytes says, by its layout.
+// Reads one row of bytes by its layout.
 std::vector<float> decoded(const uint8_t* row) {
   std::vector<float> x(576);
   float scales[4];
@@ -67,7 +67,7 @@ struct RowCache {
     return Tensor::from(all, {int64_t(all.size())});
   }
   Tensor tables() const { return Tensor::from(table, {int64_t(lengths.size()), kWidth}); }
-  // The same numbers in float32.
+  // These numbers in float32.
   Tensor floats() const {
     std::vector<float> all;
     for (size_t i = 0; i < size_t(kBlocks) * kBlock; ++i)

@@ -52,6 +52,11 @@ def test_gemm_with_every_epilogue_part(device: str) -> None:
     np.testing.assert_allclose(result, np.maximum(2 * (a @ b) + bias, 0), rtol=1e-4, atol=1e-4)
 
 
+def test_an_array_of_an_epilogue_is_not_none(device: str) -> None:
+    with pytest.raises(TypeError, match="x"):
+        tc.gemm(X, X.T, epilogue="acc + x", x=None, device=device)
+
+
 def test_gemm_equivalence(device: str) -> None:
     for _ in range(100):
         m, k, n = RNG.integers(1, 40, 3)

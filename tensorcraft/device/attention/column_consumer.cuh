@@ -65,7 +65,7 @@ struct ColumnConsumer : ConsumerRows<T, C> {
   struct OfRows {
     X at[2];
   };
-  // Of the two rows of this thread.
+  // This thread's two rows.
   template <class X>
   TC_DEVICE static OfRows<X> of_rows(const X (&of_all)[C.block_m]) {
     return {{of_all[sums_row<false>(0)], of_all[sums_row<false>(1)]}};

@@ -15,7 +15,7 @@ namespace tensorcraft::kernel::attention_tiles {
 template <class T, Config C>
 struct Consumer : ConsumerRows<T, C> {
   using Rows = ConsumerRows<T, C>;
-  using Rows::ring, Rows::p, Rows::group, Rows::release;
+  using Rows::ring, Rows::p, Rows::group, Rows::release, Rows::meet;
   StageCursor<C.stages> keys, values;  // bit 1 of keys.parity is that of the queries
   WarpgroupSums<kGroupRows, C.block_n> score;
   WeightedSums<T, C> out;
@@ -216,7 +216,7 @@ struct Consumer : ConsumerRows<T, C> {
   }
 
  private:
-  using Rows::query_of, Rows::head_of, Rows::place_of, Rows::meet, Rows::first_row;
+  using Rows::query_of, Rows::head_of, Rows::place_of, Rows::first_row;
   // Starts the product of some columns of queries and keys.
   template <int kBegin, int kEnd>
   TC_DEVICE void multiply_columns(bool adds) {

@@ -85,7 +85,7 @@ struct ConsumerRows {
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(barrier);
   }
-  // What a thread knows of its two rows.
+  // Tells what a thread knows of its two rows.
   template <class X>
   TC_DEVICE static void share(X (&of_rows)[C.block_m], const X (&x)[2]) {
 #pragma unroll

@@ -110,7 +110,7 @@ struct ValueStages {
   TC_DEVICE Values& values_of(KeysOf<T, C> (&)[C.stages], int stage) { return v[stage]; }
 };
 
-// Values are keys: what the consumer of the scores tells the other one of each row.
+// Values are keys: what the consumer of the scores tells the other two of each row.
 template <class T, Config C>
 struct ValueStages<T, C, true> {
   using Values = KeysOf<T, C>;

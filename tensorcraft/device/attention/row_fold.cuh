@@ -6,7 +6,7 @@
 namespace tensorcraft {
 
 // Folds the parts of a row, from the last one to the first. Whoever folds does these
-// operations, so both modes of split_wgmma give the same bits. A part that the row does not see
+// operations, so both modes of a rung give the same bits. A part that the row does not see
 // changes nothing.
 struct RowFold {
   float top = -kInfinity, sum = 0;  // top: a score, which `factor` makes an exponent of 2

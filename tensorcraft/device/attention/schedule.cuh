@@ -71,6 +71,7 @@ TC_DEVICE void make_weights(Consumer<T, C>& consumer, const Work<C>& work) {
     if (is_first) consumer.open(work);
     consumer.multiply_keys();
     consumer.template land_scores<0>();
+    consumer.meet();  // other warps' products are done too: weights lie in place of keys
     if (frees_queries_early(C) && tile == 0) consumer.release_queries();
     consumer.mask(work, tile);
     if (!is_first && consumer.begins_part(tile)) consumer.end_rows(work);

@@ -31,7 +31,7 @@ struct WeightedSums {
   TC_DEVICE void multiply(const Tile& values, bool adds) {
     sums.template add_registers<T, false>(weights, values, adds);
   }
-  // The same with weights in shared memory and the columns from `first` on.
+  // Starts it with weights in shared memory and the columns from `first` on.
   template <class Weights, class Tile>
   TC_DEVICE void multiply(const Weights& in_memory, const Tile& values, int first, bool adds) {
     sums.template add_tiles<T, C.block_n, true, false>(in_memory, 0, values, adds,

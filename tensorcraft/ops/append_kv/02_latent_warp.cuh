@@ -81,6 +81,7 @@ struct LatentWarp {
   template <class T, class Code, class W, Config C>
   TC_DEVICE static void run(const RowParams<Params, C>& p) {
     constexpr int kLatent = LatentRow::kLatent;
+    if (p.tokens == 0) return;
     const int heads = p.q.count + p.k.count;
     const int64_t i = int64_t(blockIdx.x) * (C.threads / 32) + threadIdx.x / 32;
     const int64_t token = i / heads;

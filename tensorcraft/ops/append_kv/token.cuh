@@ -5,6 +5,7 @@
 #include "tensorcraft/device/quantize.cuh"
 #include "tensorcraft/device/rotation.cuh"
 #include "tensorcraft/device/rows.h"
+#include "tensorcraft/device/latent_row.h"
 #include "tensorcraft/ops/append_kv/params.h"
 
 namespace tensorcraft::kernel::append_kv {
@@ -12,11 +13,6 @@ namespace tensorcraft::kernel::append_kv {
 // What a number becomes in a cache whose elements are not codes, or are.
 template <class Code>
 inline constexpr bool kIsCode = sizeof(Code) == 1;
-// Its elements are the bytes of device/latent_row.h.
-template <class Code>
-inline constexpr bool kIsRow = false;
-template <>
-inline constexpr bool kIsRow<uint8_t> = true;
 template <class Code>
 TC_DEVICE Code stored(float x, float scale) {
   if constexpr (kIsCode<Code>)

@@ -33,7 +33,7 @@ struct alignas(1024) KeyRing {
   uint64_t q_full;
   Barriers<C.stages> keys;
   KeyRange seen[rows_of(C)];  // none of queries that are not there
-  // Of 16 columns of a product those that a lane has, by lane % 4; 0 of heads that are not there.
+  // Those that a lane has of 16 columns of a product, by lane % 4; 0 of heads that are not there.
   Vec4<float> weights[C.products][div_ceil(C.queries * C.heads, 16)][4];
 
   TC_DEVICE void start(const WgmmaParams& p) {
@@ -121,7 +121,7 @@ struct KeyProducer {
   struct Box {
     int block, row;
   };
-  // Of the box at a key: no block, which is zeros, if no query sees it or k lacks it.
+  // Finds the box at a key: no block, which is zeros, if no query sees it or k lacks it.
   TC_DEVICE Box box_of(int key, bool is_read) const {
     if (!is_read ||
         !ring.any([&](const KeyRange& seen) { return meets(seen, key, key + p.box_rows); }))
@@ -255,7 +255,7 @@ struct KeyConsumer {
       const Vec4<float> weights = ring.weights[product][eight / 2][lane % 4];
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        // Of the last 16 heads alone some may be missing.
+        // Some of the last 16 heads alone may be missing.
         if (C.filled && j >= kEights - 2 && j * 8 + lane % 4 * 2 + e >= p.heads) continue;
 #pragma unroll
         for (int half = 0; half < 2; ++half)
@@ -302,7 +302,7 @@ struct Wgmma {
   }
 
  private:
-  // What the block's queries see, and their weights.
+  // Keeps what the block's queries see, and their weights.
   template <class T, Config C>
   TC_DEVICE static void stage_rows(KeyRing<T, C>& ring, const Params& p, const Slice& slice) {
     static_assert(rows_of(C) <= C.threads);

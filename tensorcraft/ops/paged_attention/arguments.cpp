@@ -266,17 +266,24 @@ std::vector<op::OutputSpec> infer(std::span<const TensorView> in, const Options&
   return specs;
 }
 
+namespace {
+
+void check_outputs(const TensorView& q, const Sizes& s, const TensorView& out, const Options& o) {
+  op::check_like(kName, "out", out, q.dtype(), out_shape(q, s));
+  if (!o.lse) return;
+  op::check_like(kName, "lse", *o.lse, DType::float32, lse_shape(q));
+  if (!o.lse->is_contiguous())
+    fail(ErrorKind::value, kName, ": lse must be contiguous, got strides ", o.lse->strides());
+}
+
+}  // namespace
+
 Problem check(const op::Call<Options>& call) {
   const Options& o = call.options;
   const TensorView &q = call.in(0), &out = call.out();
   const TensorView k_cache = heads_of(call.in(1), o.layout);
   const Sizes s = check_inputs(q, k_cache, o);
-  op::check_like(kName, "out", out, q.dtype(), out_shape(q, s));
-  if (o.lse) {
-    op::check_like(kName, "lse", *o.lse, DType::float32, lse_shape(q));
-    if (!o.lse->is_contiguous())
-      fail(ErrorKind::value, kName, ": lse must be contiguous, got strides ", o.lse->strides());
-  }
+  check_outputs(q, s, out, o);
   const Axes axes = axes_of(o.layout);
   const bool ragged = o.cu_seqlens_q.has_value();
   const bool causal = o.causal.value && !o.causal.tensor;

@@ -5,12 +5,6 @@
 
 namespace tensorcraft::kernel::paged_attention {
 
-// The elements of a cache are the bytes of device/latent_row.h.
-template <class Code>
-inline constexpr bool kIsRow = false;
-template <>
-inline constexpr bool kIsRow<uint8_t> = true;
-
 // Element d of a key or a value whose elements begin at `line`, `step` apart.
 template <class Code>
 TC_HOST_DEVICE float element(const Code* line, int64_t step, int d) {

@@ -64,8 +64,8 @@ Config add_page_maps(op::Plan& plan, const Problem& problem, const DeviceInfo& d
     return int32_t(reinterpret_cast<const char*>(&member) - reinterpret_cast<const char*>(&h));
   };
   plan.main().counter_at = place_of(h.attention.taken);
-  const bool folds_in_memory =
-      c.parts == attention_tiles::kFolded && values_are_keys(tile_config(c));
+  const bool folds_in_memory = c.parts == attention_tiles::kFolded &&
+                               values_are_keys(tile_config(c)) && parts_of_fold(p, c).parts > 1;
   if (folds_in_memory)
     plan.workspace_bytes = size_t(plan.main().launch.grid.x) * folded_bytes(tile_config(c));
   if (writes_parts || folds_in_memory) plan.main().workspace_at = place_of(h.attention.parts);

@@ -84,7 +84,8 @@ std::string sizes(const Problem& q) {
 }
 
 constexpr DType kCacheTypes[] = {DType::float32,       DType::float16,     DType::bfloat16,
-                                 DType::float8_e4m3fn, DType::float8_e5m2, DType::int8};
+                                 DType::float8_e4m3fn, DType::float8_e5m2, DType::int8,
+                                 DType::uint8};
 
 const op::Definition<Problem, Options> kDefinition{
     .name = kName,
