@@ -89,7 +89,7 @@ TEST(Conv2d, WhatCannotBeIsRefusedByName) {
       ErrorKind::value,
       "w: expected 4 dimensions, filters, rows, columns, channels of a group, got",
       [&] { conv2d(x, w({1, 4, 1}), {.layout = ImageLayout::nhwc}); });
-  test::expect_error_with(ErrorKind::value, "leave groups out",
+  test::expect_error_with(ErrorKind::value, "it must be left out, got",
                           [&] { depthwise_conv2d(x, w({4, 1, 1, 1}), {.groups = 4}); });
   test::expect_error_with(ErrorKind::type, "Dtype",
                           [&] { conv2d(x, Tensor(DType::float16, {1, 4, 1, 1})); });

@@ -69,7 +69,8 @@ const op::HostVariant<Problem> kHost[] = {
 int64_t groups_of(std::string_view op, const TensorView& x, const Conv2dOptions& o) {
   if (op != kDepthwiseName) return o.groups;
   if (o.groups != 1)
-    fail(ErrorKind::value, op, ": it has a group for each channel; leave groups out");
+    fail(ErrorKind::value, op,
+         ": groups: each channel is a group of its own, so it must be left out, got ", o.groups);
   return std::max<int64_t>(1, x.shape(3));
 }
 

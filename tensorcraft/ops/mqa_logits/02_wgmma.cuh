@@ -312,10 +312,12 @@ struct Wgmma {
         seen = checked_keys_of(p, slice.b, slice.first_row + int(threadIdx.x));
       ring.seen[threadIdx.x] = seen;
     }
-    for (int i = int(threadIdx.x); i < rows_of(C) * C.heads; i += C.threads) {
-      const int row = i / C.heads, head = i % C.heads;
-      ring.weight(row / C.queries, i % (C.queries * C.heads)) =
-          row < slice.rows && head < p.heads
+    constexpr int kColumns = C.queries * C.heads, kWhole = round_up(kColumns, 16);
+    for (int i = int(threadIdx.x); i < C.products * kWhole; i += C.threads) {
+      const int product = i / kWhole, column = i % kWhole;
+      const int row = product * C.queries + column / C.heads, head = column % C.heads;
+      ring.weight(product, column) =
+          column < kColumns && row < slice.rows && head < p.heads
               ? p.weights[offset(p.weights_strides, slice.b, slice.first_row + row) +
                           head * p.weights_strides.head]
               : 0.f;
